@@ -7,7 +7,8 @@
 //!   (`repository`), fills the queue with jobs that have ended (`history`), serves it, and runs all until shutdown;
 //! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small working
 //!   storage;
-//! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds, releases and purges;
+//! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds,
+//! releases and purges;
 //!   `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
 //! - `rot`: bytes of copies that change on disk, and their repair;
 //! - `monitoring`: Prometheus and Alertmanager, if enabled;
@@ -70,7 +71,7 @@ mod world;
 mod zookeeper;
 
 /// The notice on every page of a demo.
-const NOTICE: &str = "This demo lets everyone on this machine do everything.";
+const NOTICE: &str = "This demo allows every user of this machine to execute any action.";
 
 /// After how many seconds a stall is called one, at the natural rate.
 const STALLED_SECONDS: f64 = 6.0;
@@ -105,7 +106,7 @@ pub enum Error {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The chroot of the demo cannot be created or removed.
-    #[error("cannot {doing} the znode {chroot} that the demo has to itself: {source}")]
+    #[error("cannot {doing} the znode {chroot} for the demo: {source}")]
     Chroot {
         /// The operation.
         doing: &'static str,

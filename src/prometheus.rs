@@ -158,7 +158,7 @@ impl Prometheus {
                 Ok(data.result.into_iter().map(Series::from).collect())
             }
             Ok(Answer { error: Some(error), .. }) => Err(self.refused(&format!("{}: {error}", status.as_u16()))),
-            _ => Err(self.refused(&format!("{} and no figures; it may be another program", status.as_u16()))),
+            _ => Err(self.refused(&format!("{} without figures; it may be another program", status.as_u16()))),
         }
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let bad = r#"{"status":"error","errorType":"bad_data","error":"parse error: unexpected }"}"#;
         let said = "Prometheus at http://127.0.0.1:9/ answers";
         assert_eq!(answer(400, bad).unwrap_err(), format!("{said} 400: parse error: unexpected }}"));
-        let other = format!("{said} 200 and no figures; it may be another program");
+        let other = format!("{said} 200 without figures; it may be another program");
         for body in ["", "<html>", "{}", r#"{"data":{"result":[{"metric":{},"values":[["x"]]}]}}"#] {
             assert_eq!(answer(200, body).unwrap_err(), other, "{body}");
         }

@@ -47,7 +47,7 @@
     const away = selected.size - count;
     const text = `${selected.size} selected${away ? `, ${away} of them not on this page` : ''}`;
     if (label.textContent !== text) label.textContent = text;
-    const left = `all matching but ${selected.size ? `the ${selected.size} selected` : 'the selected'}`;
+    const left = `all matching except ${selected.size ? `the ${selected.size} selected` : 'the selected'}`;
     if (others.textContent !== left) others.textContent = left;
     const isWide = all.checked || but.checked;
     offer(isWide ? null : new Set(selected.values()));

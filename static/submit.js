@@ -24,7 +24,7 @@
       const answer = new DOMParser().parseFromString(request.responseText, "text/html");
       end(answer.querySelector("[role=alert], main p")?.textContent ?? `The server answered ${request.status}.`);
     });
-    request.addEventListener("error", () => end("The upload was broken off. Try again."));
+    request.addEventListener("error", () => end("The upload was interrupted. Try again."));
     [bar.hidden, bar.value, button.disabled, said.textContent] = [false, 0, true, "0 %"];
     request.send(new FormData(form));
   });

@@ -24,14 +24,14 @@ pub struct AccessRequest {
     /// The object.
     #[schema(example = "ark:/99999/fk4abc1234")]
     pub ark: String,
-    /// The number of the version; the newest one where it is left out, or 0.
+    /// The number of the version; the newest one if omitted, or 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-    /// The form of the archive: `zip`, or `tar`; `zip` where it is left out.
+    /// The format of the archive: `zip`, or `tar`; `zip` if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "zip")]
     pub format: Option<String>,
-    /// Which files: `full` for all of the version, or `producer` for those that were deposited; `full` where it is left out.
+    /// Which files: `full` for all of the version, or `producer` for those that were deposited; `full` if omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "full")]
     pub content: Option<String>,
@@ -107,7 +107,7 @@ impl AccessRequests {
         let finished = Finished { outcome, detail: Some(detail), ..Finished::default() };
         let outcome = Record::outcome(id, Timestamp::now(), actor.source, began.elapsed(), finished);
         if let Err(why) = shared.audit.write(outcome).await {
-            tracing::error!(object = %wanted.ark, "{why}; the outcome of an access request is not recorded");
+            tracing::error!(object = %wanted.ark, "{why}; the outcome of an access request was not recorded");
         }
         let requested = made?;
         wanted.version = Some(requested.version);

@@ -280,7 +280,7 @@ impl AuditWriter {
                 }
             };
             if let Some((texts, error)) = unwritten {
-                tracing::error!("{error}; the sums of unchanged calls are kept for the next attempt");
+                tracing::error!("{error}; the counts of repeated calls are kept for the next attempt");
                 sums = texts;
             }
             let [of_actions, of_alerts] = outcomes.map(|outcome| {

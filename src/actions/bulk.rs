@@ -320,6 +320,6 @@ impl Shared {
                 unwritten.get_or_insert((0, why.to_string())).0 += count;
             }
         }
-        unwritten.map(|(count, why)| format!("The outcome of {count} of its items is not recorded: {why}."))
+        unwritten.map(|(count, why)| format!("The outcome of {count} of its items was not recorded: {why}."))
     }
 }

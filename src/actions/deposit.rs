@@ -55,9 +55,9 @@ impl Past {
     pub fn why(self, id: &str) -> String {
         let what = match self {
             Self::Withdrawn => "was withdrawn",
-            Self::Removed => "was made before, and its batch was removed from the queue since",
+            Self::Removed => "was made before, and its batch has since been removed from the queue",
         };
-        format!("{id} {what}; deposit it anew, with another key or without one")
+        format!("{id} {what}; deposit it again, with another key or without one")
     }
 }
 

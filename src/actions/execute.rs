@@ -90,8 +90,8 @@ impl Shared {
     /// Records an outcome. The action is executed already, so that a failure is only reported, as a warning.
     pub(super) async fn record_outcome(&self, record: Record, execution: &Execution) -> Option<String> {
         let why = self.audit.write(record).await.err()?;
-        tracing::error!(action = %execution.id, "{why}; the action was executed, and its outcome is not recorded");
-        Some(format!("Its outcome is not recorded: {why}."))
+        tracing::error!(action = %execution.id, "{why}; the action was executed, but its outcome was not recorded");
+        Some(format!("Its outcome was not recorded: {why}."))
     }
 
     /// Commits a prepared action, step by step.

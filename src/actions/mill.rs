@@ -1,6 +1,7 @@
 //! What people do to the mill: decisions on tasks that wait for them, repairs, pauses, and changes of policies.
 //!
-//! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions on
+//! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions
+//! on
 //! the queue are. They need no ZooKeeper.
 
 mod adoptions;
@@ -131,7 +132,7 @@ impl MillActions {
         }
         let actions = self.clone();
         let task = self.tasks.spawn(async move { actions.record(requested, work).await });
-        task.await.unwrap_or_else(|error| Err(Refusal::Unknown(format!("the action was broken off: {error}"))))
+        task.await.unwrap_or_else(|error| Err(Refusal::Unknown(format!("the action was interrupted: {error}"))))
     }
 
     async fn record(&self, requested: Requested, work: impl Future<Output = Ended>) -> Result<Entry, Refusal> {
@@ -157,9 +158,9 @@ impl MillActions {
         let finished = items.into_iter().chain([Finished { outcome, detail, ..Finished::default() }]);
         let finished = finished.map(|finished| Record::outcome(id, now + duration, actor.source, duration, finished));
         if let Err(why) = self.audit.write_all(finished.collect()).await {
-            tracing::error!(action = %id, "{why}; the action was executed, and its outcome is not recorded");
+            tracing::error!(action = %id, "{why}; the action was executed, but its outcome was not recorded");
         }
         whole?;
-        self.audit.entry(id).ok_or_else(|| Refusal::Unknown("the action is not among the newest any more".to_owned()))
+        self.audit.entry(id).ok_or_else(|| Refusal::Unknown("the action is no longer among the newest".to_owned()))
     }
 }

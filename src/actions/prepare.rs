@@ -211,7 +211,7 @@ impl Prepared {
                 Step::Many(plan) => plan.chunks.iter().for_each(|chunk| add(&chunk.transaction)),
                 Step::Withdraw(plan) => {
                     let jobs = counted(plan.jobs.len() as u64, "job", "jobs");
-                    then.push(format!("set {} and its {jobs} Deleted: all of them, or none", plan.batch));
+                    then.push(format!("set {} and its {jobs} to Deleted: all of them, or none", plan.batch));
                 }
                 Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
                 Step::CleanUp(batches) => {
@@ -228,7 +228,7 @@ impl Prepared {
             }
         }
         if left_out > 0 {
-            lines.push(format!("and {left_out} operations more"));
+            lines.push(format!("and {left_out} more operations"));
         }
         lines.extend(then);
         lines

@@ -16,7 +16,7 @@ pub enum NoReason {
     #[error("an action requires a reason")]
     Empty,
     /// It is too long.
-    #[error("a reason may have {MAX_REASON_CHARS} characters at most")]
+    #[error("a reason may have at most {MAX_REASON_CHARS} characters")]
     TooLong,
 }
 

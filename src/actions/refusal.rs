@@ -117,8 +117,7 @@ impl Refusal {
         match error {
             Error::Conflict(conflict) if matches!(conflict.path, Path::BatchNode(_, BatchNode::Lock)) => {
                 Self::conflict(
-                    "it is locked: its jobs are being created, its report is made, or it is being withdrawn already; try again \
-                 in a moment",
+                    "it is locked: its jobs are being created, its report is being made, or it is already being withdrawn; try again in a moment",
                 )
             }
             error => error.into(),

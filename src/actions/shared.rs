@@ -49,7 +49,7 @@ impl Shared {
         let read = queue.within(engine::catalogue(queue.client())).await;
         match read.map_err(|cause| Refusal::Unavailable(format!("ZooKeeper: {cause}; nothing was done, try again")))? {
             Some(other) if other != catalogue.id().to_string() => Err(Refusal::Unavailable(format!(
-                "the daemons of this queue have catalogue {other} ({}), and this server was given {}: give it the same one",
+                "the daemons of this queue use catalogue {other} ({}), but this server uses {}: configure the same one",
                 engine::CATALOGUE,
                 catalogue.id(),
             ))),

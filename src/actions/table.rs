@@ -127,7 +127,7 @@ target_actions! {
         SetPriority { priority: Priority => Takes::value(Parameter::Priority) } [
             role: Operator,
             summary: "Set the priority of a job: 0, the most urgent, to 99",
-            effect: "0 is the most urgent, 99 the least. Its position in the queue changes at once.",
+            effect: "0 is the most urgent, 99 the least. Its position in the queue changes immediately.",
             applies: Applies::ToJob(|state| !state.is_final(), "it is no longer queued, so its priority has no effect"),
         ]
         /// Marks it Deleted.
@@ -174,8 +174,7 @@ target_actions! {
         Withdraw [
             role: Operator,
             summary: "Withdraw a batch whose jobs have not left Pending, with all of them",
-            effect: "It is deleted with all its jobs, or nothing is changed: that is possible until the first of them leaves \
-             Pending. There is no report. What was uploaded is removed by cleanup. This cannot be undone.",
+            effect: "It is deleted with all its jobs, or nothing is changed. This is possible until the first of them leaves Pending. No report is sent. Uploaded files are removed by cleanup. This cannot be undone.",
             applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Withdrawal)),
         ]
         /// Deletes it with its jobs.
@@ -228,7 +227,7 @@ target_actions! {
         /// Pauses it.
         Pause [
             role: Operator,
-            summary: "Pause the queue, so that the daemons take nothing from it",
+            summary: "Pause the queue: daemons take no items from it",
             effect: "No daemon takes items from it until it is unpaused. They finish what they are working on.",
             applies: Applies::Always,
         ]
@@ -248,8 +247,8 @@ target_actions! {
         /// Holds it.
         Hold [
             role: Operator,
-            summary: "Hold the collection, so that its pending jobs become Held",
-            effect: "Its pending jobs become Held when a daemon reaches them, and stay so until they are released.",
+            summary: "Hold the collection: its pending jobs become Held",
+            effect: "Its pending jobs become Held when a daemon reaches them, and stay Held until they are released.",
             applies: Applies::Always,
         ]
         /// Releases it.
@@ -274,9 +273,8 @@ target_actions! {
         /// Holds it.
         Hold [
             role: Operator,
-            summary: "Hold the store, so that no more objects are stored in it",
-            effect: "Daemons of queuekeeper store no more objects in it until it is released, but finish those that they are \
-             storing. Its jobs wait in Storing. Java daemons do not look at it.",
+            summary: "Hold the store: daemons of queuekeeper store no further objects in it",
+            effect: "Daemons of queuekeeper store no further objects in it until it is released, but finish those that they are storing. Its jobs wait in Storing. Java daemons ignore the hold.",
             applies: Applies::Always,
         ]
         /// Releases it.
@@ -297,11 +295,11 @@ target_actions! {
             force: bool => Takes::flag(
                 Parameter::Force,
                 "Break it although it is not a fault (only if no daemon is working under it)",
-                "Break it although it is not a fault; its daemon may be working",
+                "Break it although it is not a fault; its daemon may still be working",
             )
         } [
             role: Admin,
-            summary: "Remove a lock that will not be released",
+            summary: "Remove a lock that would not be released otherwise",
             effect: "The lock is removed, and any daemon may take the item that it protects.",
             applies: Applies::Always,
         ]

@@ -161,8 +161,7 @@ impl FromStr for Target {
         let (job, batch) = (text.parse().map(Self::Job), text.parse().map(Self::Batch));
         job.or(batch).map_err(|_| {
             UnknownTarget(
-                "expected a job as jid0000000042, a batch as bid0000000042, a request as small/qid0000000042, \
-                 queue:ingest, collection:MNEMONIC, store:NAME, lock:PATH, fault:NAME:PATH or batches",
+                "expected a job such as jid0000000042, a batch such as bid0000000042, a request such as small/qid0000000042, queue:ingest, collection:MNEMONIC, store:NAME, lock:PATH, fault:NAME:PATH or batches",
             )
         })
     }

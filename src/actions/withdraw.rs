@@ -61,18 +61,20 @@ impl Shared {
 impl Shared {
     /// Has it in the log and in the catalogue why a withdrawal was taken back, whose caller may not have waited for it.
     async fn taken_back(&self, queue: &Queue, batch: BatchId, why: &str) {
-        tracing::info!(%batch, %why, "a withdrawal was taken back");
+        tracing::info!(%batch, %why, "rolled back a withdrawal");
         let Some(catalogue) = self.catalogue.get() else { return };
         let recorded = match queue.load_batch(batch).await {
             Ok(found) => withdrawal::record_taken_back(catalogue, &found.submitted().value.uuid, why).await,
-            Err(error) => return tracing::warn!(%batch, %error, "cannot read whose withdrawal was taken back"),
+            Err(error) => {
+                return tracing::warn!(%batch, %error, "cannot read who requested the withdrawal that was rolled back");
+            }
         };
         if let Err(error) = recorded {
-            tracing::warn!(%batch, %error, "why a withdrawal was taken back is not in the catalogue");
+            tracing::warn!(%batch, %error, "cannot record in the catalogue why a withdrawal was rolled back");
         }
     }
 }
 
 fn left() -> Refusal {
-    Refusal::InPart("it was interrupted; the batch daemon goes on with it, or the same request".to_owned())
+    Refusal::InPart("it was interrupted; a batch daemon continues it, or the same request does".to_owned())
 }

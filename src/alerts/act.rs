@@ -188,7 +188,7 @@ impl Shared {
                 self.record_decision(
                     &decision,
                     Outcome::NoMatch,
-                    "its rule has been removed or does not enforce any longer",
+                    "its rule was removed or is no longer in mode enforce",
                     now,
                 )
                 .await;
@@ -360,7 +360,7 @@ impl Shared {
             targets: decision.list.as_ref().map(|list| list.did.clone()).unwrap_or_default(),
         };
         if let Err(why) = self.actions.audit().write(Record::Decision { id: decision.id, at: now, decided }).await {
-            tracing::error!(decision = %decision.id, "{why}; the outcome of a decision is not recorded");
+            tracing::error!(decision = %decision.id, "{why}; the outcome of a decision was not recorded");
         }
     }
 

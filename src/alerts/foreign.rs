@@ -57,8 +57,9 @@ impl Foreign {
         match reason {
             ForeignReason::UnknownName => Self::new(path, "has a name that queuekeeper does not use", NOTHING),
             ForeignReason::PersistentHold => {
-                let what = "marks an item as being worked on, but is not ephemeral: it does not end with a session";
-                let effect = "No worker that is built on queuekeeper's library takes the item of this name.";
+                let what =
+                    "marks an item as being worked on, but is not ephemeral: it does not disappear with a session";
+                let effect = "No worker that uses queuekeeper's library takes the item of this name.";
                 Self::new(path, what, effect).that_stops()
             }
             ForeignReason::Unlisted(why) => {

@@ -93,7 +93,7 @@ impl QueueView<'_> {
             Stop::new(Outcome::NothingToDo, "no item matches the rule's selector")
         } else {
             let tried = counted(rule.attempts.into(), "time", "times");
-            Stop::new(Outcome::GaveUp, format!("all items were tried {tried}; they are left to a user"))
+            Stop::new(Outcome::GaveUp, format!("all items were tried {tried}; they are left to an operator"))
         };
         Err(Stop { left, ..stop })
     }

@@ -187,7 +187,7 @@ impl Alerts {
         let pause = async {
             match self.shared.coordination.pause(note.to_string().into_bytes()).await {
                 Err(CoordinationError::Changed { .. }) => {
-                    Err(NotChanged::Already("automatic actions are paused already".to_owned()))
+                    Err(NotChanged::Already("automatic actions are already paused".to_owned()))
                 }
                 paused => Ok(paused?),
             }
@@ -234,7 +234,7 @@ impl Shared {
         let name = &rule.name;
         let closed = || {
             NotChanged::Already(format!(
-                "the breaker of the rule {name} is not open, and it has left no items to a user"
+                "the breaker of the rule {name} is not open, and it has left no items to an operator"
             ))
         };
         if rule.mode != Mode::Enforce {
@@ -284,7 +284,7 @@ impl Shared {
         let (finished, duration) = (Finished { outcome, detail, ..Finished::default() }, began.elapsed());
         let record = Record::outcome(id, now + duration, actor.source, duration, finished);
         if let Err(why) = self.actions.audit().write(record).await {
-            tracing::error!(action = %id, "{why}; the action was executed, and its outcome is not recorded");
+            tracing::error!(action = %id, "{why}; the action was executed, but its outcome was not recorded");
         }
         self.wake.notify_one();
         done
@@ -296,7 +296,7 @@ impl Shared {
         match alert.labels.get(DEPLOYMENT) {
             Some(name) if name == own => None,
             Some(_) => Some(format!("its label {DEPLOYMENT} names another queue than {own}")),
-            None => Some(format!("it has no label {DEPLOYMENT}, so that it may be of another queue than {own}")),
+            None => Some(format!("it has no label {DEPLOYMENT}, so it may be about another queue than {own}")),
         }
     }
 

@@ -112,6 +112,6 @@ fn show(list: &AccessList, screen: &mut Screen) {
 fn request_id(text: &str) -> Result<RequestId, UsageError> {
     text.parse().map_err(|_| {
         let text = brief(text, 64);
-        UsageError(format!("{text} is not the id of a request, which is qid and ten digits, such as qid0000000042"))
+        UsageError(format!("{text} is not a request id: expected qid and ten digits, such as qid0000000042"))
     })
 }

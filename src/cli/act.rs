@@ -31,7 +31,7 @@ const MAX_LISTED: usize = 20;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Acting")]
 pub(super) struct ActArgs {
-    /// The reason, which is recorded in the audit file and, where there is room, in the changed item
+    /// The reason, which is recorded in the audit file and, if it fits, in the changed item
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 
@@ -39,7 +39,7 @@ pub(super) struct ActArgs {
     #[arg(long, requires = "reason")]
     yes: bool,
 
-    /// Show what would be written, and do nothing
+    /// Show what would be written, without writing it
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 

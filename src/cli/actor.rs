@@ -32,13 +32,13 @@ impl AuditArgs {
     pub(super) fn destination(&self) -> Result<Destination, anyhow::Error> {
         let file = match &self.file {
             Some(file) if file.as_os_str() == "-" => {
-                let why = "standard output is used for the result; set a file";
+                let why = "standard output is used for the result: name a file";
                 return Err(UsageError::flag("--audit.file", why).into());
             }
             Some(file) => file.clone(),
             None => {
                 let file = usual(|name| std::env::var_os(name).map(PathBuf::from)).ok_or_else(|| {
-                    UsageError::flag("--audit.file", "neither XDG_STATE_HOME nor HOME is set; set a file")
+                    UsageError::flag("--audit.file", "neither XDG_STATE_HOME nor HOME is set: name a file")
                 })?;
                 make_folder(&file).map_err(|why| {
                     UsageError::flag(

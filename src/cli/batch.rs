@@ -76,7 +76,7 @@ impl BatchArgs {
         Ok(found.ok_or_else(|| {
             CommandError::new(
                 NOT_FOUND,
-                format!("there is no batch {name}: a batch is named as bid0000000042 or by its UUID"),
+                format!("there is no batch {name}: expected an id such as bid0000000042, or a UUID"),
             )
         })?)
     }

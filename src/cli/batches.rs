@@ -44,7 +44,7 @@ impl BatchesArgs {
             None => self.list().await,
             Some(kind) => {
                 if self.filter.is_filtered() {
-                    let why = "clean-up purges every finished batch, and takes no filter";
+                    let why = "clean-up purges every finished batch and does not accept filters";
                     return Err(UsageError(why.to_owned()).into());
                 }
                 self.act.check(self.client.output)?;

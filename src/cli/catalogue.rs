@@ -40,15 +40,15 @@ struct PlaceArgs {
     #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
     file: Option<PathBuf>,
 
-    /// The directory of a repository of queuekeeper standalone, instead
+    /// The directory of a repository of queuekeeper standalone, instead of a file
     #[arg(long = "data", value_name = "DIR", conflicts_with = "file")]
     data: Option<PathBuf>,
 }
 
 /// Compare counters with rows, and the audit log with its hashes
 ///
-/// It reads all rows, which takes a while, and changes nothing: a catalogue with an earlier schema is not migrated, but
-/// refused. Exits with 1 if anything is wrong.
+/// It reads all rows, which can take long, and changes nothing: a catalogue with an earlier schema is refused, not migrated.
+/// Exits with 1 if anything is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 struct CheckArgs {
@@ -61,14 +61,14 @@ struct CheckArgs {
 
 /// Write a consistent copy of a catalogue in SQLite, while it is in use
 ///
-/// The copy has the schema that the catalogue has, which is not migrated. For PostgreSQL, use the backup tools of its server.
+/// The copy has the schema of the catalogue; nothing is migrated. For PostgreSQL, use the backup tools of its server.
 #[derive(Clone, Debug, Args)]
 struct BackupArgs {
     /// The file to write, which appears when it is complete
     #[arg(value_name = "FILE")]
     to: PathBuf,
 
-    /// Write over a file that exists
+    /// Replace an existing file
     #[arg(long)]
     replace: bool,
 
@@ -78,8 +78,8 @@ struct BackupArgs {
 
 /// Bring the schema of the catalogue up to date, or create it
 ///
-/// Every command that opens a catalogue does so, but for `check`, `backup` and `check-config --probe`; this one does nothing
-/// else, and shows what was done. Earlier versions of this program refuse a schema that is newer than theirs.
+/// Every command that opens a catalogue does so, except `check`, `backup` and `check-config --probe`; this one does nothing
+/// else, and shows what it did. Earlier versions of this program refuse a schema that is newer than theirs.
 #[derive(Clone, Debug, Args)]
 struct MigrateArgs {
     #[command(flatten)]
@@ -130,7 +130,7 @@ impl CheckArgs {
                 screen.entry(text);
             }
             if texts.is_empty() {
-                screen.say(&format!("catalogue {place}: nothing is wrong"));
+                screen.say(&format!("catalogue {place}: no problems found"));
             }
         })?;
         if texts.is_empty() {
@@ -144,7 +144,7 @@ impl CheckArgs {
 impl BackupArgs {
     async fn run(self) -> anyhow::Result<()> {
         if !self.replace && self.to.symlink_metadata().is_ok() {
-            let why = format!("{} exists; --replace writes over it", self.to.display());
+            let why = format!("{} exists; --replace replaces it", self.to.display());
             return Err(CommandError::new(REFUSED, why).into());
         }
         let catalogue = self.place.open().await?;
@@ -167,7 +167,7 @@ impl MigrateArgs {
             (from, to) if from == to => format!("catalogue {place}: schema {to} is up to date\n"),
             (from, to) => {
                 let backup =
-                    migrated.backup.map(|file| format!("; as it was before: {}", visible(&file.to_string_lossy())));
+                    migrated.backup.map(|file| format!("; copy of the old one: {}", visible(&file.to_string_lossy())));
                 format!("catalogue {place}: migrated from schema {from} to {to}{}\n", backup.unwrap_or_default())
             }
         })

@@ -51,7 +51,7 @@ pub struct CheckConfigArgs {
     #[arg(required_unless_present = "profiles", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The directory of the collections' profiles, to check each, and whether the stores that they name are in one of the files
+    /// The directory of the collections' profiles: check each, and that the stores that they name are in one of the files
     #[arg(long = "profiles", value_name = "DIR")]
     profiles: Option<PathBuf>,
 
@@ -59,8 +59,8 @@ pub struct CheckConfigArgs {
     #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
 
-    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do. In the
-    /// catalogue, nothing is changed: what is written is rolled back, and a file is read for damage
+    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do. The catalogue
+    /// is not changed: writes are rolled back, and a file is checked for damage
     #[arg(long)]
     probe: bool,
 }
@@ -200,8 +200,7 @@ async fn probed(url: &CatalogueUrl) -> Result<String, queuekeeper_catalogue::Err
         0 => format!("catalogue {place}: there is none yet; `catalogue migrate`, or the first change, creates it"),
         _ if schema == newest => format!("catalogue {place}: it can be used"),
         _ => format!(
-            "catalogue {place}: it can be used; schema {schema}; `catalogue migrate`, or the first command or daemon that \
-             opens it, brings it to {newest}, and earlier programs then refuse it"
+            "catalogue {place}: it can be used; schema {schema}; `catalogue migrate`, or the first command or daemon that opens it, migrates it to {newest}, after which earlier programs refuse it"
         ),
     })
 }
@@ -211,18 +210,21 @@ fn in_words(can: &Capabilities) -> String {
     let kept = if checksums.is_empty() { "no checksums".to_owned() } else { checksums.join(", ") };
     let conditions = match (can.if_absent, can.if_match) {
         (true, true) => "holds conditions",
-        (true, false) => "holds the condition that an item is absent, and no other",
-        (false, true) => "holds the condition that an item is unchanged, and no other",
-        (false, false) => "holds no conditions, so that writers at the same time overwrite each other",
+        (true, false) => "supports conditional writes only for absent items",
+        (false, true) => "supports conditional writes only for unchanged items",
+        (false, false) => "does not support conditional writes, so concurrent writers overwrite each other",
     };
     let mut words = vec![format!("keeps {kept}"), conditions.to_owned()];
     let refused: Vec<_> = can.refused_keys.iter().map(ToString::to_string).collect();
     let more = [
-        (!refused.is_empty(), format!("refuses keys with {}: it takes them for others", refused.join(", or "))),
+        (
+            !refused.is_empty(),
+            format!("does not support keys with {}: it confuses them with others", refused.join(", or ")),
+        ),
         (can.versions, "keeps earlier versions".to_owned()),
-        (can.object_lock, "can refuse deletion for a time".to_owned()),
-        (can.minimum_days > 0, format!("charges for at least {} days", can.minimum_days)),
-        (can.cold_reads, "charges for reads, or takes hours".to_owned()),
+        (can.object_lock, "can lock items against deletion".to_owned()),
+        (can.minimum_days > 0, format!("charges for a minimum of {} days", can.minimum_days)),
+        (can.cold_reads, "charges for reads, or takes hours to read".to_owned()),
     ];
     words.extend(more.into_iter().filter(|(is, _)| *is).map(|(_, words)| words));
     words.join("; ")

@@ -112,7 +112,7 @@ impl Link {
                 FAILED,
                 format!(
                     "this depends on ages, which are unknown, because the clock of the ZooKeeper servers could not be \
-                     measured: {why}. Nothing was done. Let these credentials create and write /queuekeeper/clock{otherwise}"
+                     measured: {why}. Nothing was done. Grant these credentials the right to create and write /queuekeeper/clock{otherwise}"
                 ),
             )),
         }
@@ -159,6 +159,6 @@ pub(super) fn job_id(text: &str) -> Result<JobId, UsageError> {
     let number = || text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok().map(JobId::new)).flatten();
     text.parse().ok().or_else(number).ok_or_else(|| {
         let text = brief(text, 64);
-        UsageError(format!("{text} is not the id of a job, which is jid and ten digits, such as jid0000000042"))
+        UsageError(format!("{text} is not a job id: expected jid and ten digits, such as jid0000000042"))
     })
 }

@@ -9,9 +9,9 @@ use super::words::{ago, count};
 use crate::mirror::words::{counted, size};
 use crate::views::daemons::DaemonList;
 
-/// List the daemons of queuekeeper and what they work on
+/// List the daemons of queuekeeper and what they are working on
 ///
-/// Daemons of other programs are known by their locks alone: they are counted by state, and not listed.
+/// Daemons of other programs are known only by their locks: they are counted by state, not listed.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct DaemonsArgs {
@@ -32,7 +32,7 @@ impl DaemonsArgs {
         let list = list.await?;
         self.client.output.show(&list, |screen| show(&list, screen))?;
         if !self.client.output.is_json() && list.processes.is_empty() {
-            note("no process of queuekeeper works on this queue");
+            note("no process of queuekeeper runs daemons for this queue");
         }
         Ok(())
     }

@@ -21,23 +21,22 @@ const MODE: u32 = 0o666;
 
 /// Write the dashboards for Grafana, the rules for Prometheus with their runbook, and example configurations
 ///
-/// A file that exists with other contents is kept unless --force is set, since limits may have been changed.
+/// An existing file with other contents is kept unless --force is set, because limits may have been edited in it.
 #[derive(Clone, Debug, Args)]
 pub(super) struct DashboardsArgs {
     /// The directory for the files, which is created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// The public address of the status page [default: the local one; in the links of alerts, the one that was
-    /// scraped]
+    /// The public address of the status page [default: the local one; in links of alerts, the address that was scraped]
     #[arg(long = "url", value_name = "URL")]
     url: Option<ExternalUrl>,
 
-    /// The path before every route, as in --web.route-prefix of serve, / for none [default: the path of --url]
+    /// The prefix of every path, as in --web.route-prefix of serve, / for none [default: the path of --url]
     #[arg(long = "route-prefix", value_name = "PATH")]
     route_prefix: Option<RoutePrefix>,
 
-    /// Replace files that exist with other contents
+    /// Replace existing files with other contents
     #[arg(long = "force")]
     force: bool,
 }

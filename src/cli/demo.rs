@@ -16,12 +16,12 @@ const SLOWEST: f64 = 0.1;
 
 /// Run a whole repository with made-up depositors in a temporary directory
 ///
-/// A private ZooKeeper, all daemons, object stores as directories, an inventory, and the status page: what is deposited is
-/// fetched, stored, recorded and reported, yours as well. Only the depositors, an operator and some faults are made up.
+/// A private ZooKeeper, all daemons, object stores as directories, an inventory, and the status page: deposits, including
+/// yours, are fetched, stored, recorded and reported. Only the depositors, an operator and some faults are simulated.
 /// Everything is removed at the end.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
-    /// How many jobs have ended before the demo begins, 10 to 500000
+    /// The number of jobs that are finished when the demo begins, 10 to 500000
     #[arg(
         long = "jobs",
         value_name = "NUMBER",
@@ -50,7 +50,7 @@ pub struct DemoArgs {
     #[arg(long = "zookeeper", value_name = "CONNECT-STRING", help_heading = "Demo")]
     zookeeper: Option<Servers>,
 
-    /// Start Prometheus and Alertmanager as well, configured to show alerts that act; they must be installed
+    /// Also start Prometheus and Alertmanager, configured to show alerts that trigger actions; both must be installed
     #[arg(long = "with-prometheus", help_heading = "Demo")]
     with_prometheus: bool,
 
@@ -85,7 +85,7 @@ impl DemoArgs {
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
         let listeners = self.listen.listen().await?;
         let options = Options {
-            jobs: usize::try_from(self.jobs).context("more jobs than this machine can count")?,
+            jobs: usize::try_from(self.jobs).context("more jobs than this machine can address")?,
             rate: self.rate,
             seed: self.seed,
             zookeeper: self.zookeeper,

@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Write the whole queue as JSON lines, for a backup, a bug report or a load elsewhere
 ///
 /// It is not a snapshot: the queue changes while it is read, so pause it first if that matters. Locks of sessions are
-/// marked as ephemeral; /zookeeper and /queuekeeper are left out, but for how far the jobs of batches are created.
+/// marked as ephemeral; /zookeeper and /queuekeeper are left out, except for the progress of creating the jobs of batches.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArgs {
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct DumpArgs {
     #[arg(long = "output", value_name = "FILE", help_heading = "Dump")]
     output: Option<PathBuf>,
 
-    /// Replace what could identify depositors and content by pseudonyms that differ in each dump
+    /// Replace data that could identify depositors or content by pseudonyms, which differ in each dump
     #[arg(long = "redact", help_heading = "Dump")]
     redact: bool,
 }
@@ -67,7 +67,7 @@ impl DumpArgs {
         };
         note(&format!("dumped {}", summary(&read)));
         if read.ephemeral > 0 {
-            note(&format!("locks of sessions, which are marked and cannot be loaded: {}", znodes(read.ephemeral)));
+            note(&format!("locks of sessions, which are marked and will not be loaded: {}", znodes(read.ephemeral)));
         }
         if read.vanished > 0 {
             note(&format!("omitted, because they were deleted while the queue was read: {}", znodes(read.vanished)));

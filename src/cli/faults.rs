@@ -18,18 +18,17 @@ use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
-/// List what is broken in the tree, since when, its effect and its fix
+/// List the faults in the tree, since when, their effects and their fixes
 ///
-/// Faults depend on ages. A list and --dry-run write nothing, and so assume that the clocks of this host and of
-/// ZooKeeper agree, unless znodes show otherwise; --repair measures ZooKeeper's clock first, by one write to
-/// /queuekeeper/clock.
+/// Faults depend on ages. Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper
+/// agree, unless znodes show otherwise; --repair first measures ZooKeeper's clock by one write to /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("force", |force| force.requires("item")))]
 pub(super) struct FaultsArgs {
     #[command(flatten)]
     filter: FaultFilter,
 
-    /// Repair each of them that can be repaired by writing, each shown first; with --yes all of them at once
+    /// Repair those that can be repaired by writing, after showing and confirming each; with --yes, all without confirmation
     #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor", "sort"])]
     repair: bool,
 
@@ -174,8 +173,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
 }
 
 /// What a walk does not read, since there may be one such znode for each job.
-const UNSEEN: &str = "Not checked: znodes below the references of batches in progress. They matter when the batch has \
-                      ended, and are found then.";
+const UNSEEN: &str = "Not checked: znodes below the references of batches in progress. They matter, and are checked, when the batch has ended.";
 
 /// Faults with a grace period up to this, in seconds, are confirmed by a second walk.
 const MOMENTS: f64 = 3.0;
@@ -203,8 +201,7 @@ pub(super) fn unconfirmed(all: &[Unconfirmed], looked: Looked, screen: &mut Scre
     }
     screen.say(match looked {
         Looked::Once => {
-            "Not confirmed, because a single walk cannot detect whether it lasts. A running server (queuekeeper serve) \
-             can:"
+            "Not confirmed, because a single walk cannot show whether it lasts. A running server (queuekeeper serve) can:"
         }
         Looked::Watched => "Not confirmed yet, because it has not lasted for long enough:",
     });

@@ -26,7 +26,7 @@ use crate::web::working::PATH;
 /// queue. The stores and the catalogue are those of --config.file.
 #[derive(Clone, Debug, Args)]
 pub(super) struct IngestArgs {
-    /// The directory of the collections' profiles, a YAML file for each
+    /// The directory of the collections' profiles, one YAML file for each
     #[arg(long = "profiles", value_name = "DIR")]
     profiles: PathBuf,
 
@@ -69,11 +69,12 @@ struct ServedArgs {
     #[arg(long = "serve-working", value_name = "ADDRESS", requires = "working_url")]
     serve_working: Option<ListenAddress>,
 
-    /// How other hosts reach that address, or the same of another process: http://host:port; manifests have its URLs
+    /// The URL under which other hosts reach that address, or that of another process: http://host:port; it is used in
+    /// manifests
     #[arg(long = "serve-working.url", value_name = "URL")]
     working_url: Option<ExternalUrl>,
 
-    /// Serve clients of this network only, as 10.0.0.0/8; may be repeated
+    /// Serve only clients in this network, such as 10.0.0.0/8; may be repeated
     #[arg(long = "serve-working.allow", value_name = "NETWORK", value_delimiter = ',', requires = "serve_working")]
     serve_working_allow: Vec<Network>,
 }
@@ -92,7 +93,7 @@ impl ServedArgs {
         let listener = address
             .bind()
             .await
-            .with_context(|| format!("cannot listen on {address}; free it, or name another with --serve-working"))?;
+            .with_context(|| format!("cannot listen on {address}; free it, or set another one with --serve-working"))?;
         Ok(Some(ServedWorking { listener, networks: self.serve_working_allow.clone() }))
     }
 }
@@ -112,12 +113,13 @@ pub(super) struct DaemonArgs {
     )]
     daemons: Vec<Chosen>,
 
-    /// How many workers a daemon has, as downloading=4; as downloading=2-16, at least two, and more while jobs wait for
-    /// one; may be repeated. The key workers of --config.file of ingest overrides this, and is read again when it changes
+    /// The number of workers of a daemon, such as downloading=4; with a range, such as downloading=2-16, workers are added
+    /// while jobs wait for one; may be repeated. The key workers in the --config.file of ingest overrides this and is reloaded
+    /// when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
-    /// How many files of a job are fetched at a time
+    /// The number of files of a job that are fetched at the same time
     #[arg(
         long = "download.connections",
         value_name = "NUMBER",
@@ -126,7 +128,7 @@ pub(super) struct DaemonArgs {
     )]
     connections: u16,
 
-    /// How many connections a host gets at a time, of all jobs together
+    /// The number of simultaneous connections to one host, for all jobs together
     #[arg(
         long = "download.connections-per-host",
         value_name = "NUMBER",
@@ -135,19 +137,20 @@ pub(super) struct DaemonArgs {
     )]
     connections_per_host: u16,
 
-    /// Up to which share of the working storage is granted to jobs
+    /// The fraction of the working storage that may be granted to jobs
     #[arg(long = "storage.threshold", value_name = "RATIO", default_value_t = 0.8, value_parser = share)]
     threshold: f64,
 
-    /// How many GiB a job of unknown size counts as
+    /// The size in GiB that is assumed for jobs of unknown size
     #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
     unknown: u32,
 
-    /// The size in GiB from which a job is deprioritized by 10, as jobs of unknown size are until they are downloaded
+    /// The size in GiB from which a job's priority is lowered by 10; jobs of unknown size are treated as such until they are
+    /// downloaded
     #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
     large: u32,
 
-    /// How long a job is tried again in its state before it fails
+    /// How long attempts are repeated in a state before the job fails
     #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
     retry_within: PrometheusDuration,
 
@@ -155,15 +158,15 @@ pub(super) struct DaemonArgs {
     #[arg(long = "shutdown-timeout", value_name = "DURATION", default_value = "30s")]
     shutdown: PrometheusDuration,
 
-    /// How long completed and deleted batches are kept, and the working files of what has ended
+    /// How long completed and deleted batches are kept, and the working files of finished items
     #[arg(long = "cleanup.after", value_name = "DURATION", default_value = "30d")]
     cleanup_after: PrometheusDuration,
 
-    /// The largest share of the working directories that one run of cleanup removes
+    /// The largest fraction of the working directories that one run of cleanup removes
     #[arg(long = "cleanup.share", value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
     cleanup_share: f64,
 
-    /// Do not limit folders to what Java clients can list; only if none reads this queue
+    /// Do not limit folders to what Java clients can list; only if no Java client reads this queue
     #[arg(long = "no-java-readers")]
     no_java_readers: bool,
 
@@ -183,7 +186,7 @@ pub(super) async fn unless_ended_at_once(
         biased;
         outcome = running => outcome,
         () = second_signal => {
-            anyhow::bail!("ended at once by a second signal; what was under way is free again when its session expires")
+            anyhow::bail!("exiting immediately after a second signal; the locks of work in progress are released when the session expires")
         }
     }
 }
@@ -217,7 +220,7 @@ fn workers(text: &str) -> Result<(Daemon, RangeInclusive<usize>), String> {
 
 fn share(text: &str) -> Result<f64, String> {
     let share = text.parse().ok().filter(|share| (0.01..=1.0).contains(share));
-    share.ok_or_else(|| "expected a share from 0.01 to 1, such as 0.8".to_owned())
+    share.ok_or_else(|| "expected a fraction from 0.01 to 1, such as 0.8".to_owned())
 }
 
 impl DaemonArgs {
@@ -294,7 +297,7 @@ impl IngestArgs {
         let second = second_signal().context("cannot listen to signals")?;
         let file = ConfigFile::read(&self.config_file).map_err(|error| UsageError::flag("--config.file", error))?;
         if file.stores().access().is_none() && self.daemons.names(Daemon::Access) {
-            let why = "access needs to know where to deliver to; the file of --config.file has no key access";
+            let why = "access needs a store to deliver to: the file of --config.file has no key access";
             return Err(UsageError::flag("--daemons", why).into());
         }
         let ingest = Ingest {

@@ -20,7 +20,7 @@ use queuekeeper_queue::path::{JobNode, Path};
 /// Show a job, diagnose why it is not moving, or execute an action on it
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
-#[command(mut_arg("force", |force| force.help("Break a lock that is not a fault; its daemon may be working")))]
+#[command(mut_arg("force", |force| force.help("Break a lock that is not a fault; its daemon may still be working")))]
 pub(super) struct JobArgs {
     /// The job: jid and ten digits, or the number in it
     #[arg(value_name = "JID")]
@@ -126,7 +126,7 @@ impl JobArgs {
 }
 
 fn missing(id: JobId) -> CommandError {
-    CommandError::new(NOT_FOUND, format!("there is no job {id}; one that was purged is gone for good"))
+    CommandError::new(NOT_FOUND, format!("there is no job {id}; a purged job cannot be restored"))
 }
 
 /// The job with the API's field names, without the fields that depend on the whole queue.

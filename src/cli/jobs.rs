@@ -23,9 +23,8 @@ const SAMPLE: usize = 10;
 
 /// List jobs, or execute an action on each that matches
 ///
-/// A list and --dry-run write nothing, and so assume that the clocks of this host and of ZooKeeper agree, unless znodes
-/// show otherwise; an action by --fault or --min-age measures ZooKeeper's clock first, by one write to
-/// /queuekeeper/clock.
+/// Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper agree, unless znodes show
+/// otherwise; an action with --fault or --min-age first measures ZooKeeper's clock by one write to /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
     /// The action on each matching job [default: list them]
@@ -101,7 +100,7 @@ async fn change_jobs(
     client
         .ask(async |link| {
             if filter.goes_by_age() && !act.is_dry_run() {
-                link.measure_or_refuse(", or choose the jobs without --fault and --min-age").await?;
+                link.measure_or_refuse(", or select the jobs without --fault and --min-age").await?;
             }
             let store = link.store(filter.fault.is_some()).await?;
             change_found(link, store, act, client.output, bulk, (filter, except)).await

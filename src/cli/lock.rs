@@ -34,7 +34,7 @@ pub(super) struct LockArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LockVerb {
-    /// Remove a lock that will not be released
+    /// Remove a lock that would not be released otherwise
     Break,
 }
 

@@ -14,11 +14,11 @@ use super::UsageError;
 #[command(next_help_heading = "Mail")]
 #[expect(clippy::struct_field_names, reason = "a command has these names beside those of its other flags")]
 pub(super) struct MailArgs {
-    /// The mail server; without one, mails wait for a process that has one; those of standalone go to DIR/reports
+    /// The mail server; without one, mails wait for a process that has one, and standalone writes them to DIR/reports
     #[arg(long = "mail.server", value_name = "HOST:PORT", value_parser = server)]
     mail_server: Option<(String, u16)>,
 
-    /// The address that mails are from
+    /// The sender address of mails
     #[arg(long = "mail.from", value_name = "ADDRESS", value_parser = from)]
     mail_from: Option<String>,
 
@@ -26,7 +26,7 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.reply-to", value_name = "ADDRESS", value_parser = from)]
     mail_reply_to: Option<String>,
 
-    /// Address of an admin who gets a copy of each report, on the mails that this process makes; may be repeated
+    /// Address of an admin who gets a copy of each report that this process creates; may be repeated
     #[arg(long = "mail.copy-to", value_name = "ADDRESS", value_parser = from)]
     mail_copy_to: Vec<String>,
 
@@ -38,11 +38,11 @@ pub(super) struct MailArgs {
     #[arg(long = "mail.credentials-file", value_name = "FILE")]
     mail_credentials_file: Option<PathBuf>,
 
-    /// PEM file with the authorities of the mail server, in place of the system's
+    /// PEM file of the authorities to trust for the mail server [default: those that the system trusts]
     #[arg(long = "mail.ca-file", value_name = "FILE")]
     mail_ca_file: Option<PathBuf>,
 
-    /// Directory for mails as .eml files, in place of a mail server
+    /// Directory to write mails to as .eml files, instead of a mail server
     #[arg(long = "mail.directory", value_name = "DIR", conflicts_with = "mail_server")]
     mail_directory: Option<PathBuf>,
 }
@@ -100,7 +100,7 @@ impl MailArgs {
             return Ok(settings);
         };
         if self.mail_from.is_none() {
-            return Err(UsageError::flag("--mail.server", "name the sender with --mail.from"));
+            return Err(UsageError::flag("--mail.server", "set the sender with --mail.from"));
         }
         let tls = match self.mail_tls {
             TlsMode::Starttls => MailTls::StartTls,
@@ -109,7 +109,7 @@ impl MailArgs {
         };
         let is_loopback = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         if tls == MailTls::None && self.mail_credentials_file.is_some() && !is_loopback {
-            return Err(UsageError::flag("--mail.tls", "a password is sent over no network in the clear"));
+            return Err(UsageError::flag("--mail.tls", "a password is never sent over a network without encryption"));
         }
         let (credentials_file, ca_file) = (self.mail_credentials_file.clone(), self.mail_ca_file.clone());
         let server = SmtpServer { host, port, tls, credentials_file, ca_file };

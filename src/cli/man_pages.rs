@@ -8,7 +8,7 @@ use clap::Args;
 
 /// Write a manual page of each command, as queuekeeper.1, queuekeeper-serve.1 and so on
 ///
-/// A page that exists is replaced.
+/// Existing pages are replaced.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ManPagesArgs {
     /// The directory for the pages, which is created if it does not exist

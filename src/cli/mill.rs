@@ -37,7 +37,7 @@ use crate::server::mill::OpenStores;
 use crate::server::standalone::DataDirectory;
 use crate::views::mill::Mill;
 
-/// Copy content to other stores by policy, and see what waits
+/// Copy content to other stores by policy, prove all copies, and repair them
 #[derive(Clone, Debug, Args)]
 pub(super) struct MillArgs {
     #[command(subcommand)]
@@ -80,7 +80,7 @@ struct PlaceArgs {
     #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
     config_file: Option<PathBuf>,
 
-    /// The directory of a repository of queuekeeper standalone, instead
+    /// The directory of a repository of queuekeeper standalone, instead of a file
     #[arg(long = "data", value_name = "DIR", conflicts_with = "config_file")]
     data: Option<PathBuf>,
 }

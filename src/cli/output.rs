@@ -56,7 +56,10 @@ impl OutputArgs {
     /// When it is requested.
     pub(super) fn check_action(self) -> Result<(), UsageError> {
         if self.format == Format::Csv {
-            return Err(UsageError::flag("--output", "csv is for lists; the result of an action is available as json"));
+            return Err(UsageError::flag(
+                "--output",
+                "csv is available for lists only; use json for the result of an action",
+            ));
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ const MAX_PASSWORD_BYTES: usize = 72;
 
 /// Create the line for --web.config.file for a user whose password is read from standard input
 ///
-/// On a terminal the password is prompted for twice, and not shown.
+/// On a terminal, the password is prompted for twice and not shown.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PasswordArgs {
     /// The user

@@ -114,7 +114,7 @@ impl CollectionArgs {
         let parameters = self.parameters.of(kind)?;
         let Ok(target) = format!("collection:{name}").parse::<Target>() else {
             let name = crate::views::show::brief(name, 64);
-            return Err(UsageError(format!("{name} is not a valid mnemonic of a collection")).into());
+            return Err(UsageError(format!("{name} is not a valid collection mnemonic")).into());
         };
         let action = verbs::action(kind, target, parameters)?;
         match kind {

@@ -12,17 +12,17 @@ use crate::views::show::visible;
 /// The part of an answer that is shown, in characters.
 const SHOWN: usize = 200;
 
-/// Request a service's /-/ready or /-/healthy, for the health check of a container: exit code 0 if it answers 200
+/// Request /-/ready or /-/healthy of a service, for the health check of a container; exits with 0 if it answers 200
 ///
-/// The certificate of an https address is not verified, as by the probes of Kubernetes: the service is usually reached by
-/// an address that its certificate does not name, and nothing secret is sent.
+/// Like the probes of Kubernetes, it does not verify the certificate of an https address: the service is usually reached by an
+/// address that its certificate does not name, and nothing secret is sent.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProbeArgs {
     /// The address of the probe
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:12181/-/ready")]
     url: Url,
 
-    /// How long the answer may take, in seconds
+    /// The timeout in seconds
     #[arg(long = "timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
 }

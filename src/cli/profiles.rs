@@ -33,16 +33,17 @@ enum ProfilesCommand {
     Import(ImportArgs),
 }
 
-/// Convert profiles of Merritt's ingest service, which are files of properties, into YAML files for --profiles
+/// Convert profiles of Merritt's ingest service, which are property files, to YAML files for --profiles
 ///
-/// All are converted, or nothing is written. What has no correspondence, and what is to be added, goes to standard error.
+/// All are converted, or nothing is written. Properties without an equivalent, and values that have to be added, are printed to
+/// standard error.
 #[derive(Clone, Debug, Args)]
 struct ImportArgs {
-    /// The directory with Merritt's profiles, a file for each collection
+    /// The directory with Merritt's profiles, one file for each collection
     #[arg(value_name = "DIR")]
     from: PathBuf,
 
-    /// The directory to write to: of the collections' profiles, a YAML file for each
+    /// The directory to write the collections' profiles to, one YAML file for each
     #[arg(long = "profiles", value_name = "DIR")]
     to: PathBuf,
 
@@ -50,11 +51,11 @@ struct ImportArgs {
     #[arg(long = "store", value_name = "[URL=]NAME", value_parser = store)]
     stores: Vec<(Option<String>, StoreName)>,
 
-    /// How the identifiers begin of collections whose profiles name no EZID: they are made here
+    /// The shoulder of the ARKs that queuekeeper mints for collections whose profiles name no EZID
     #[arg(long, value_name = "ARK")]
     shoulder: Option<Shoulder>,
 
-    /// Replace files that say something else
+    /// Replace existing files with other contents
     #[arg(long)]
     force: bool,
 }
@@ -96,7 +97,7 @@ impl ImportArgs {
             let path = self.to.join(format!("{}.yaml", profile.name));
             let state = State::of(&path, &profile.yaml)?;
             if state == State::Different && !self.force {
-                let why = format!("{} is there and says something else; --force replaces it", path.display());
+                let why = format!("{} exists and has other contents; --force replaces it", path.display());
                 return Err(CommandError::new(REFUSED, why).into());
             }
             let nothing = || format!("cannot write {}; nothing was written", path.display());
@@ -108,8 +109,7 @@ impl ImportArgs {
         for (at, (source, path, state, file)) in planned.into_iter().enumerate() {
             if let Some(file) = file {
                 let named = if self.force { file.persist(&path) } else { file.persist_noclobber(&path) };
-                let rest =
-                    if at == 0 { "nothing was written" } else { "those above are as they say, no other was written" };
+                let rest = if at == 0 { "nothing was written" } else { "only the files above were written" };
                 named.with_context(|| format!("cannot write {}; {rest}", path.display()))?;
             }
             output::write(&format!("{}: {} {}\n", source.display(), path.display(), state.done()))?;
@@ -177,7 +177,7 @@ fn convert(directory: &Path, settings: &ImportSettings) -> anyhow::Result<Vec<(P
                 Some(other) => {
                     wrong += 1;
                     let name = &profile.name;
-                    output::note(&format!("{}: {name} is the ProfileID of {}, too", path.display(), other.display()));
+                    output::note(&format!("{}: {name} is also the ProfileID of {}", path.display(), other.display()));
                 }
             },
             Err(errors) => {

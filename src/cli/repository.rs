@@ -40,11 +40,11 @@ pub(in crate::cli) struct PlaceArgs {
 /// Which object.
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct ObjectName {
-    /// The object's ARK, or an id that its owner gave it
+    /// The object's ARK, or a local id
     #[arg(value_name = "ARK|LOCAL-ID")]
     pub(in crate::cli) name: String,
 
-    /// The ARK of the owner of that id, where owners of several collections use it
+    /// The ARK of the owner of the local id, if several owners use it
     #[arg(long, value_name = "ARK")]
     owner: Option<Ark>,
 }
@@ -106,7 +106,8 @@ impl PlaceArgs {
             return Ok(("--data", data.stores()?, data.profiles()));
         }
         let (Some(file), Some(profiles)) = (&self.config_file, &self.profiles) else {
-            let why = "name a repository, or name the stores by --config.file and the profiles by --profiles";
+            let why =
+                "name a repository with --data, or the stores with --config.file and the profiles with --profiles";
             return Err(UsageError::flag("--data", why).into());
         };
         let file = ConfigFile::read(file).map_err(|error| UsageError::flag("--config.file", error))?;
@@ -140,12 +141,12 @@ impl Repository {
         }
         if found.len() > 1 {
             let owners: Vec<_> = found.iter().map(|object| object.owner.as_str()).collect();
-            let why = format!("{name:?} is an id of objects of several owners; name one: {}", owners.join(", "));
+            let why = format!("{name:?} is a local id of several owners; name one with --owner: {}", owners.join(", "));
             return Err(UsageError::flag("--owner", why).into());
         }
         let none = || {
             let owners = owners.into_iter().collect::<Vec<_>>().join(", ");
-            CommandError::new(NOT_FOUND, format!("the catalogue has no object with the id {name:?} of {owners}"))
+            CommandError::new(NOT_FOUND, format!("the catalogue has no object with the local id {name:?} of {owners}"))
         };
         Ok(found.pop().ok_or_else(none)?)
     }
@@ -170,7 +171,7 @@ impl Repository {
         let failed = |why: String| CommandError::new(FAILED, why);
         let profile = self.profiles.get(collection).ok_or_else(|| {
             failed(format!(
-                "{ark} is of the collection {collection:?}, which has no valid profile, so its store is unknown"
+                "{ark} is in the collection {collection:?}, which has no valid profile, so its store is unknown"
             ))
         })?;
         let (store, space) = (self.store(&profile.store).await?, profile.space.clone());
@@ -225,7 +226,7 @@ impl Repository {
         let failed = |why: String| CommandError::new(FAILED, why);
         let opened = self.stores.open(name, &StoreFamilies::default()).await;
         let opened = opened
-            .ok_or_else(|| failed(format!("there is no store {name} in the configuration, and a profile names it")))?;
+            .ok_or_else(|| failed(format!("a profile names the store {name}, which is not in the configuration")))?;
         Ok(opened.map_err(|error| failed(error.to_string()))?)
     }
 }
@@ -238,6 +239,6 @@ impl Located {
 
     /// Says that the store does not have what the catalogue has.
     pub(in crate::cli) fn nothing_there(&self, ark: &str) -> String {
-        format!("the catalogue has {ark}, and no complete version of it lies in {}", self.place())
+        format!("the catalogue has {ark}, but no complete version of it is in {}", self.place())
     }
 }

@@ -46,7 +46,7 @@ struct CheckArgs {
     files: Vec<PathBuf>,
 }
 
-/// Show what the rules would do about alerts now, and do nothing
+/// Show what the rules would do about alerts now, without doing it
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 struct TestArgs {
@@ -84,7 +84,7 @@ impl CheckArgs {
                     let mut screen = Screen::new();
                     let all = rules.rules.len();
                     screen.say(&match (all, acting) {
-                        (0, _) => format!("{} is valid, and has no rules", path.display()),
+                        (0, _) => format!("{} is valid and has no rules", path.display()),
                         (1, _) => format!("{} is valid: 1 rule", path.display()),
                         (all, acting) => {
                             format!("{} is valid: {all} rules, {acting} of them enforcing", path.display())

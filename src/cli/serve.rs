@@ -76,9 +76,8 @@ pub struct ServeArgs {
     #[arg(long = "mirror.session-addresses", help_heading = "Mirror")]
     session_addresses: bool,
 
-    /// How much data the mirror and the pages that show a znode may have in flight at once, in MiB, estimated from the
-    /// sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs have limits of their
-    /// own
+    /// The amount of data, in MiB, that the mirror and the pages that show a znode may request at the same time, estimated from
+    /// the sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs have their own limits
     #[arg(
         long = "mirror.read-budget",
         value_name = "MIB",
@@ -94,8 +93,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     prometheus: prometheus::PrometheusArgs,
 
-    /// The number of collections with series of their own, those with the most unfinished jobs; the others are exported
-    /// together. 0 for no series by collection
+    /// The number of collections with their own series, those with the most unfinished jobs; the others are exported together.
+    /// 0 for no series by collection
     #[arg(
         long = "metrics.collections",
         value_name = "NUMBER",
@@ -105,7 +104,7 @@ pub struct ServeArgs {
     )]
     collections: u16,
 
-    /// File of the users' roles and the tokens; reloaded when it changes. Without it no action is allowed
+    /// File of the users' roles and the tokens; reloaded when it changes. Without it, no action is allowed
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Actions")]
     actions_file: Option<PathBuf>,
 
@@ -162,11 +161,12 @@ impl ServeArgs {
             stalled_after: Mirror::STALLED_AFTER,
         };
         if mirror.clock_interval.is_some_and(|interval| interval < Duration::from_mins(1)) {
-            let why = format!("{} is less than 1m; 0 is never", self.clock_interval);
+            let why = format!("{} is less than 1m; 0 disables it", self.clock_interval);
             return Err(UsageError::flag("--mirror.clock-interval", why));
         }
         if mirror.drift_interval.is_some_and(|interval| interval < Duration::from_secs(10)) {
-            let why = format!("{} is less than 10s, which would keep ZooKeeper busy; 0 is never", self.drift_interval);
+            let why =
+                format!("{} is less than 10s, which would put load on ZooKeeper; 0 disables it", self.drift_interval);
             return Err(UsageError::flag("--mirror.drift-interval", why));
         }
         let web = self.web.config()?;

@@ -16,20 +16,20 @@ use queuekeeper_zookeeper::ServerError;
 
 /// Run a whole repository on one machine, kept in one directory
 ///
-/// It starts a ZooKeeper of its own, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects,
-/// the inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, archives of objects that were requested in
-/// DIR/deliveries, and reports to depositors in DIR/reports, where no mail server is named. Each object is copied to DIR/copies, as
-/// the policies in DIR/policies want it. A restart resumes where it stopped.
+/// It starts its own ZooKeeper, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects, the inventory
+/// in DIR/catalogue.db, the collections' profiles in DIR/profiles, requested archives of objects in DIR/deliveries, and,
+/// without a mail server, reports to depositors in DIR/reports. Objects are copied to DIR/copies as set by the policies in
+/// DIR/policies. A restart resumes where it stopped.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StandaloneArgs {
-    /// The directory of the repository, which is made where it is missing
+    /// The directory of the repository, which is created if it does not exist
     #[arg(long = "data", value_name = "DIR")]
     data: PathBuf,
 
     #[command(flatten)]
     daemons: DaemonArgs,
 
-    /// How long archives are kept that were requested, and links to them are valid
+    /// How long requested archives are kept and links to them are valid
     #[arg(long = "access.lifetime", value_name = "DURATION", default_value = "7d", help_heading = "Daemons")]
     access_lifetime: PrometheusDuration,
 

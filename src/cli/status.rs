@@ -25,15 +25,15 @@ use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snaps
 
 mod watch;
 
-/// Show whether the queue flows, and if not, where and why
+/// Show whether the queue is moving, and if not, where and why
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct StatusArgs {
-    /// Keep showing it, in place on a terminal, until Ctrl-C
+    /// Show it repeatedly until Ctrl-C, in place on a terminal
     #[arg(short, long, help_heading = None::<&str>)]
     watch: bool,
 
-    /// How often --watch shows it, at least 100ms
+    /// The interval of --watch, at least 100ms
     #[arg(long, value_name = "DURATION", default_value = "2s", requires = "watch", help_heading = None::<&str>)]
     interval: PrometheusDuration,
 
@@ -164,7 +164,7 @@ fn show(found: &Found, included: Included, now: Timestamp, screen: &mut Screen) 
     let Found { overview, faults } = found;
     screen.say(&format!("{}.", overview.verdict.sentence));
     if !included.rates && overview.verdict.kind == VerdictKind::Unknown {
-        screen.say("One look does not show whether it flows: --watch does.");
+        screen.say("A single read cannot show whether the queue is moving; --watch can.");
     }
     screen.say(&format!(
         "{} in {} at {}, {} under way.",
@@ -216,7 +216,7 @@ fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, s
         screen.say(if lasting(unconfirmed).next().is_none() {
             "The queue needs no attention."
         } else {
-            "Nothing is confirmed to need attention."
+            "Nothing has been confirmed to need attention."
         });
     }
     for item in &overview.attention {

@@ -36,20 +36,20 @@ use payload::Payload;
 /// How many empty directories a note names.
 const MOST_NAMED: usize = 20;
 
-/// Deposit files, a directory, or what lies at a URL
+/// Deposit files, a directory, or the content of a URL
 ///
-/// One file is deposited as it is. What it is follows from --type, else from its first lines or its name: a manifest, a
-/// container (.zip, .tar, ..), or a file. A directory, or several files and directories, are one object: they are sent as
-/// a .tar that is made on the way. Its files are named by their paths, relative to the one directory or as they are given.
-/// What is neither a file nor a directory is refused, such as a link; empty directories are not stored.
+/// A single file is deposited as it is. Its type is set by --type, or detected from its first lines or its name: a manifest, a
+/// container (.zip, .tar, ..), or a file. A directory, or several files and directories, become one object: they are packed
+/// into a .tar while they are sent. Its files are named by their paths, relative to the directory or as given. Anything that is
+/// neither a file nor a directory, such as a link, is refused; empty directories are not stored.
 ///
-/// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an upload
-/// that breaks off resumes where it was.
+/// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an interrupted
+/// upload can be resumed.
 ///
-/// The failed rows of a batch are deposited again with --failed-of, as by the button of its page; a server takes them.
-/// With --withdraw, a deposit is taken back: all of it or nothing, until the first of its jobs leaves Pending.
+/// --failed-of deposits the failed rows of a batch again, as the button on its page does; it requires --server. --withdraw
+/// withdraws a deposit: all of it or nothing, until the first of its jobs leaves Pending.
 ///
-/// A manifest of more than 40,000 rows becomes several batches; --wait waits for all of them, and names them.
+/// A manifest of more than 40,000 rows becomes several batches; --wait waits for all of them and lists them.
 ///
 /// With --wait, exits with 1 if a job failed. With --check, exits with 3 if something is wrong.
 #[derive(Clone, Debug, Args)]
@@ -63,7 +63,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "profile", value_name = "NAME", required_unless_present_any = ["failed_of", "withdraw"])]
     profile: Option<String>,
 
-    /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch, which is the same one each time
+    /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch; repeating this gives the same
+    /// batch
     #[arg(
         long = "failed-of",
         value_name = "ID",
@@ -83,7 +84,7 @@ pub(super) struct SubmitArgs {
     )]
     withdraw: Option<String>,
 
-    /// Why the deposit is withdrawn; needed for one that is another's
+    /// Why the deposit is withdrawn; required for another user's deposit
     #[arg(
         long = "reason",
         value_name = "TEXT",
@@ -104,7 +105,7 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     server: server::ServerArgs,
 
-    /// What it is: file, container, object-manifest, single-file-batch-manifest, container-batch-manifest or
+    /// The type: file, container, object-manifest, single-file-batch-manifest, container-batch-manifest or
     /// batch-manifest
     #[arg(long = "type", value_name = "TYPE", help_heading = "Deposit")]
     kind: Option<DepositType>,
@@ -125,15 +126,15 @@ pub(super) struct SubmitArgs {
     #[arg(long = "date", value_name = "TEXT", help_heading = "Deposit")]
     date: Option<String>,
 
-    /// The ARK of an object that exists
+    /// The ARK of an existing object
     #[arg(long = "ark", value_name = "ARK", help_heading = "Deposit")]
     ark: Option<Ark>,
 
-    /// An id by which the owner knows the object; may be repeated
+    /// A local id, by which the owner identifies the object; may be repeated
     #[arg(long = "local-id", value_name = "ID", help_heading = "Deposit")]
     local_ids: Vec<String>,
 
-    /// A note for people, which the job and the object's files keep
+    /// A note for users, which is kept with the job and in the object's files
     #[arg(long = "note", value_name = "TEXT", help_heading = "Deposit", hide_short_help = true)]
     note: Option<String>,
 
@@ -149,8 +150,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit", hide_short_help = true)]
     digest: Option<Digest>,
 
-    /// The UUID of the batch: the same deposit made again with it is the same batch, and another one is refused [default: a
-    /// new one]
+    /// The UUID of the batch: repeating the same deposit with it gives the same batch, and a different deposit is refused
+    /// [default: a new one]
     #[arg(
         long = "uuid",
         value_name = "UUID",
@@ -164,16 +165,16 @@ pub(super) struct SubmitArgs {
     #[arg(long = "wait")]
     wait: bool,
 
-    /// Deposit nothing, and print what is wrong: with the name, the digest and the lines of a manifest, and URLs that
-    /// cannot be reached
+    /// Deposit nothing, and print problems: of the name, the digest and the lines of a manifest, and URLs that cannot be
+    /// reached
     ///
-    /// What lies at a URL is read as a manifest where --type says that it is one. Of a manifest, the first 10,000 URLs are
-    /// requested, for two minutes at most. With --server, the server checks the request, room for the content, and what
-    /// lies at a URL; it sees nothing of a file.
+    /// The content of a URL is read as a manifest if --type sets that it is one. The first 10,000 URLs of a manifest are
+    /// requested, for at most two minutes. With --server, the server checks the request, the space for the content, and the
+    /// content of a URL; it does not get the content of a file.
     #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
     check: bool,
 
-    /// The directory of the collections' profiles: a deposit for a profile that is not there is refused [default: that of
+    /// The directory of the collections' profiles: a deposit for a profile that is not in it is refused [default: that of
     /// --data]
     #[arg(long = "profiles", value_name = "DIR", hide_short_help = true)]
     profiles: Option<PathBuf>,
@@ -259,10 +260,12 @@ impl SubmitArgs {
         };
         if let Payload::Pack(pack) = &payload {
             if self.kind.is_some_and(|kind| kind != DepositType::Container) {
-                return Err(UsageError::flag("--type", "a directory or several files are a container").into());
+                return Err(
+                    UsageError::flag("--type", "a directory or several files are deposited as a container").into()
+                );
             }
             if self.digest.is_some() {
-                let why = "a directory or several files are packed on the way; there is nothing yet that has a digest";
+                let why = "a directory or several files are packed while they are sent, so there is no digest yet";
                 return Err(UsageError::flag("--digest", why).into());
             }
             let empty: Vec<_> = pack.empty_folders().take(MOST_NAMED).collect();
@@ -281,7 +284,7 @@ impl SubmitArgs {
             Payload::Pack(_) => (Some(DepositType::Container), Some(self.pack_name())),
             _ => (self.kind, self.name.clone().or_else(|| payload.file_name())),
         };
-        let why = "the file has no name of its own; give it one";
+        let why = "the content has no name of its own; set --name";
         let deposit = NewDeposit {
             profile: self.profile.clone().unwrap_or_default(),
             kind,

@@ -22,7 +22,7 @@ pub struct TokenArgs {
     #[arg(long = "role", value_name = "ROLE")]
     role: Role,
 
-    /// The expiry: a date, or an instant as 2027-01-31T18:00:00Z [default: never]
+    /// The expiry: a date, or an instant such as 2027-01-31T18:00:00Z [default: never]
     #[arg(
         long = "expires",
         value_name = "WHEN",
@@ -30,7 +30,7 @@ pub struct TokenArgs {
     )]
     expires: Option<Timestamp>,
 
-    /// Create no token: read one from standard input, and write its line to standard output
+    /// Do not create a token: read one from standard input, and write its line to standard output
     #[arg(long = "hash")]
     hash: bool,
 }

@@ -29,19 +29,19 @@ pub struct ZooKeeperArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "ZooKeeper")]
 pub(super) struct ConnectionArgs {
-    /// How long a session may be without contact before the server ends it; 100ms to 1h
+    /// The time without contact after which the server ends a session; 100ms to 1h
     #[arg(long = "zookeeper.session-timeout", value_name = "DURATION", default_value = "10s")]
     session_timeout: PrometheusDuration,
 
-    /// How long a connection may be silent before another server is tried [default: two fifths of the session timeout]
+    /// The time without an answer after which another server is tried [default: two fifths of the session timeout]
     #[arg(long = "zookeeper.connection-timeout", value_name = "DURATION")]
     connection_timeout: Option<PrometheusDuration>,
 
-    /// File of credentials, one scheme:credentials a line, as digest:user:password
+    /// File of credentials, one scheme:credentials a line, such as digest:user:password
     #[arg(long = "zookeeper.auth-file", value_name = "FILE")]
     auth_file: Option<PathBuf>,
 
-    /// Connect with TLS; the other TLS flags do so too
+    /// Connect with TLS; implied by the other TLS flags
     #[arg(long = "zookeeper.tls-enabled")]
     tls_enabled: bool,
 
@@ -80,7 +80,7 @@ fn one(text: &str) -> Result<Servers, String> {
         [one] => Ok(one.servers.clone()),
         several => {
             let names: Vec<_> = several.iter().filter_map(|one| Some(one.name.as_ref()?.as_str())).collect();
-            Err(format!("it names several queues ({}), and this command takes one", names.join(", ")))
+            Err(format!("it names several queues ({}), but this command accepts only one", names.join(", ")))
         }
     }
 }

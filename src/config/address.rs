@@ -15,7 +15,7 @@ pub struct ListenAddress {
 
 /// A text that is not a listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; an address is host:port, [IPv6]:port, or :port for every interface, as 127.0.0.1:12181")]
+#[error("{why}; an address is host:port, [IPv6]:port, or :port for every interface, such as 127.0.0.1:12181")]
 pub struct ListenAddressError {
     why: &'static str,
 }

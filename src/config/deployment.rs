@@ -19,7 +19,7 @@ pub struct DeploymentName(Arc<str>);
 /// A text that is not a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not the name of a queue: {why}; a name has at most 63 small letters, digits and hyphens, and none at its ends"
+    "{text:?} is not the name of a queue: {why}; a name has at most 63 lower-case letters, digits and hyphens, and no hyphen at its ends"
 )]
 pub struct DeploymentNameError {
     text: String,
@@ -46,7 +46,7 @@ impl FromStr for DeploymentName {
             return refuse("it is too long");
         }
         if !text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-') {
-            return refuse("it has another character");
+            return refuse("it has an invalid character");
         }
         if text.starts_with('-') || text.ends_with('-') {
             return refuse("it has a hyphen at an end");
@@ -137,10 +137,10 @@ impl Queues {
         let mut named: Vec<(DeploymentName, Servers)> = Vec::new();
         for QueueAddress { name, servers } in addresses {
             let Some(name) = name else {
-                return Err(format!("of several queues each has a name; give {servers} one, as prod={servers}"));
+                return Err(format!("each of several queues needs a name; give {servers} one, as in prod={servers}"));
             };
             if name.as_str() == metrics || RESERVED.contains(&name.as_str()) {
-                return Err(format!("no queue can be named {name}: that is the address of a page"));
+                return Err(format!("no queue can be named {name}: the name is reserved for a page"));
             }
             if named.iter().any(|(known, _)| *known == name) {
                 return Err(format!("two queues are named {name}"));
@@ -186,18 +186,18 @@ mod tests {
     fn queues_that_cannot_be_told_apart_are_refused_in_one_line() {
         for (text, why) in [
             ("", "it is empty"),
-            ("prod=zk1|zk2/a", "of several queues each has a name; give zk2:2181/a one, as prod=zk2:2181/a"),
-            ("zk1/a|zk2/b", "of several queues each has a name"),
+            ("prod=zk1|zk2/a", "each of several queues needs a name; give zk2:2181/a one, as in prod=zk2:2181/a"),
+            ("zk1/a|zk2/b", "each of several queues needs a name"),
             ("prod=zk1 prod=zk2", "two queues are named prod"),
             ("prod=zk1,zk2/a stage=zk3,zk2/a/", "prod and stage are the same queue"),
             ("jobs=zk1", "no queue can be named jobs: that is the address of a page"),
             ("figures=zk1", "no queue can be named figures"),
             ("=zk1", "it is empty"),
-            ("Prod=zk1", "it has another character"),
-            ("pr.od=zk1", "it has another character"),
+            ("Prod=zk1", "it has an invalid character"),
+            ("pr.od=zk1", "it has an invalid character"),
             ("-prod=zk1", "a hyphen at an end"),
             ("prod-=zk1", "a hyphen at an end"),
-            ("prod=", "does not say where ZooKeeper is: it is empty"),
+            ("prod=", "is not an address of ZooKeeper: it is empty"),
             ("prod=zk1:x", "is not a port"),
         ] {
             let error = checked(text).unwrap_err();

@@ -17,7 +17,7 @@ pub struct ExternalUrl {
 
 /// A text that is not an external address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; write an external URL as https://host[:port][/path]")]
+#[error("{why}; expected https://host[:port][/path]")]
 pub struct ExternalUrlError {
     why: String,
 }
@@ -134,7 +134,7 @@ pub struct RoutePrefix(String);
 
 /// A text that is not a route prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; write a prefix as /queue, of letters, digits and - _ . ~ /, or / for none")]
+#[error("{why}; expected a prefix such as /queue, of letters, digits and - _ . ~ /, or / for none")]
 pub struct RoutePrefixError {
     why: &'static str,
 }

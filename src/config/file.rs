@@ -1,4 +1,6 @@
-//! The file of `--config.file`: roles of users and tokens, what depositors may do, of which spaces stores may send messages, the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the daemons have.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, of which spaces stores may send messages,
+//! the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the
+//! daemons have.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].
@@ -183,8 +185,9 @@ impl ConfigFile {
         let users = web.map_or(&no_users, |web| web.users());
         if let Some((name, given)) = self.roles.iter().find(|(name, _)| users.hash(name).is_none()) {
             let who = if users.is_empty() { "has no users" } else { "has no such user" };
-            let why =
-                format!("users: {name}: the web configuration {who}; basic_auth_users of --web.config.file has them");
+            let why = format!(
+                "users: {name}: the web configuration {who}; users are defined in basic_auth_users of --web.config.file"
+            );
             return Err(refuse(&self.path, given.line, why));
         }
         self.tokens.differ_from(users)

@@ -12,7 +12,7 @@ pub struct Network(IpNet);
 
 /// A text that is not a network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a network is an address, or an address and a number of bits, as 10.0.0.0/8")]
+#[error("a network is an address, or an address and a number of bits, such as 10.0.0.0/8")]
 pub struct NetworkError;
 
 impl FromStr for Network {

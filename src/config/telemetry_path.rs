@@ -53,7 +53,7 @@ impl Default for TelemetryPath {
 
 /// A text that is not valid as the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; write a path as /metrics, of letters, digits and - _ . ~ /")]
+#[error("{why}; expected a path such as /metrics, of letters, digits and - _ . ~ /")]
 pub struct TelemetryPathError {
     why: &'static str,
 }

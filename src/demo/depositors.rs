@@ -73,9 +73,7 @@ impl Depositors {
         self.waiting.push(batch);
         self.sent += submission.of().sizes.1 * submission.objects.len() as u64;
         if self.sent >= MOST_BYTES {
-            tracing::warn!(
-                "the depositors have sent up to 8 GiB, which is all that this demo keeps: start it anew for more"
-            );
+            tracing::warn!("the depositors have sent 8 GiB, the limit of this demo: restart it for more");
         }
         let (jobs, collection) = (submission.objects.len(), submission.collection);
         if matches!(kind, SubmissionKind::Large { .. }) {

@@ -57,9 +57,9 @@ pub(super) fn greeting(
     write!(
         text,
         "
-The first line of the status page says how the queue is, as `queuekeeper status --watch` does:
-  now        it flows
-{story}{rot}Later it stalls again at times, and flows again by itself; a collection is held, {held} first; jobs fail, and
+The first line of the status page shows the state of the queue, as `queuekeeper status --watch` does:
+  now        the queue is moving
+{story}{rot}Later it stalls again at times, and recovers; a collection is held, {held} first; jobs fail, and
 an operator resumes or deletes them; now and then there is a fault.
 Try it: deposit a file of yours with the profile default, and watch it become an object; or pause the ingest queue, which
 stops all but Recording, and unpause it.
@@ -82,9 +82,9 @@ fn relief(pace: Pace) -> String {
     let [stall, end] = [stalled, stalled + Operator::relief(pace)].map(in_seconds);
     let threshold = storage::THRESHOLD * 100.0;
     format!(
-        "  {stall}  it stalls in Provisioning, and the page says why: a large deposit needs more working storage
-             than is left below {threshold} %, and what becomes free is kept for it
-  {end}  it flows again: the operator has enlarged working storage, as the page recommends
+        "  {stall}  it stalls in Provisioning, and the page shows why: a large deposit needs more working storage
+             than is left below {threshold} %, and freed space is reserved for it
+  {end}  it moves again: the operator has enlarged working storage, as the page recommends
 "
     )
 }

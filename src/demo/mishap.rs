@@ -39,10 +39,7 @@ impl FaultyPrograms {
             3 => Self::keep_lock(queue).await?,
             _ => {
                 self.world.origins.go_away(AWAY, self.world.pace.time(AWAY_SECONDS));
-                tracing::info!(
-                    collection = AWAY,
-                    "the server of a depositor is busy, and its jobs are tried again later"
-                );
+                tracing::info!(collection = AWAY, "the server of a depositor is busy, and its jobs are retried later");
                 None
             }
         };

@@ -114,7 +114,7 @@ impl Operator {
             Relief::Due if waiting >= STALLED => {
                 storage.set(ENLARGED_BYTES);
                 self.relief = Relief::Given;
-                tracing::info!(waiting, "the operator doubled working storage, so that jobs leave Provisioning again");
+                tracing::info!(waiting, "the operator doubled working storage: jobs leave Provisioning again");
             }
             Relief::Given if self.is_large_done(queue).await? => {
                 storage.set(SIZE_BYTES);

@@ -98,7 +98,7 @@ impl Origins {
             let serve = axum::serve(listener, routes).into_future();
             servers.push(AbortOnDropHandle::new(tokio::spawn(async move {
                 if let Err(error) = serve.await {
-                    tracing::warn!(%error, collection = collection.mnemonic, "the server of a made-up depositor ended");
+                    tracing::warn!(%error, collection = collection.mnemonic, "the server of a simulated depositor ended");
                 }
             })));
             addresses.insert(collection.mnemonic, address);

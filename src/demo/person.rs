@@ -40,7 +40,7 @@ pub(super) async fn keep(mut person: impl Person, world: Arc<World>, shutdown: C
                     if is_lost(&error) {
                         tracing::debug!(person = person.name(), %error, "lost a session of the demo");
                     } else {
-                        tracing::warn!(person = person.name(), %error, "began a session of the demo anew");
+                        tracing::warn!(person = person.name(), %error, "began a new session of the demo");
                     }
                 }
                 Err(error) => tracing::debug!(person = person.name(), %error, "no session of the demo"),

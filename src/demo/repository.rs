@@ -50,7 +50,7 @@ impl Repository {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn make(origins: &Origins) -> anyhow::Result<Self> {
-        let directory = TempDir::with_prefix("queuekeeper-demo-").context("cannot make a temporary directory")?;
+        let directory = TempDir::with_prefix("queuekeeper-demo-").context("cannot create a temporary directory")?;
         let guard = Guard::start(Some(directory.path())).context("cannot start a shell")?;
         let data = DataDirectory::new(directory.path().to_owned());
         let lock = data.open()?;

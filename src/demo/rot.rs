@@ -1,4 +1,5 @@
-//! Rot: now and then a byte of a copy changes on disk. The mill's loop finds it, and an operator has the copy repaired from the other
+//! Rot: now and then a byte of a copy changes on disk. The mill's loop finds it, and an operator has the copy repaired from the
+//! other
 //! one, unless a visitor was faster.
 
 use std::fs::{self, OpenOptions};
@@ -27,7 +28,8 @@ use super::world::World;
 use crate::config::MillConfig;
 use crate::server::standalone;
 
-/// The collections whose copies rot, and are checked again and again: their files are neither large nor many. To read all copies
+/// The collections whose copies rot, and are checked again and again: their files are neither large nor many. To read all
+/// copies
 /// every minute would be too much.
 const ROTTING: [&str; 2] = ["harbor_newspapers", "oral_history_av"];
 
@@ -59,7 +61,8 @@ const ROUND_SECONDS: f64 = 5.0;
 /// How often it is seen whether something was found, or repaired, or may rot.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How the mill of the demo works: as that of one machine, with a loop of checks that is fast and short. Repairs write over damaged
+/// How the mill of the demo works: as that of one machine, with a loop of checks that is fast and short. Repairs write over
+/// damaged
 /// content, and the brake is not to hold those of a long day.
 pub(super) fn mill_settings(pace: Pace) -> MillSettings {
     let include = ROTTING.map(|space| format!("/*/*/{space}\n")).concat();
@@ -107,7 +110,7 @@ impl Rot {
                 Ok(true) => sleep(self.pace.time(AGAIN_SECONDS)).await,
                 Ok(false) => sleep(LOOK).await,
                 Err(error) => {
-                    tracing::warn!(%error, "a rotten copy of the demo is left alone");
+                    tracing::warn!(%error, "cannot continue with a damaged copy of the demo");
                     sleep(self.pace.time(AGAIN_SECONDS)).await;
                 }
             }
@@ -122,7 +125,7 @@ impl Rot {
         match path.map(|path| flip(&path, place)) {
             Some(Ok(at)) => tracing::info!(store = STORE, %item, at, "a byte of a copy rotted on disk"),
             Some(Err(error)) => {
-                tracing::warn!(store = STORE, %item, %error, "no byte of a copy rotted");
+                tracing::warn!(store = STORE, %item, %error, "cannot damage a copy of the demo");
                 return Ok(true);
             }
             None => return Ok(false),
@@ -192,7 +195,8 @@ fn is_copied(item: &IndexedItem) -> bool {
     is_sent && copies.clone().count() > 1 && copies.clone().any(|copy| copy.store.as_str() == STORE)
 }
 
-/// Inverts the bits of the byte of a file that is so far from its beginning, 0 to 1, as a bad disk would: the file's time of change
+/// Inverts the bits of the byte of a file that is so far from its beginning, 0 to 1, as a bad disk would: the file's time of
+/// change
 /// stays. The answer is which byte that is.
 fn flip(path: &Path, place: f64) -> io::Result<u64> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;

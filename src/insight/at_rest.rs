@@ -27,16 +27,19 @@ pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
 
 /// Its deposit is being withdrawn.
 pub(super) fn being_withdrawn(note: &WithdrawalNote, batch: BatchId, is_locked: bool, now: Timestamp) -> Cause {
-    let sentence = format!("{} began to withdraw it {} ago.", quoted(&note.who), ago(note.since, now));
+    let sentence = format!("{} began to withdraw the deposit {} ago.", quoted(&note.who), ago(note.since, now));
     let how = match (note.phase, &note.hindrance) {
-        (WithdrawalPhase::Holding, _) => "Its jobs are being set Held; none is deleted before all are.".to_owned(),
-        (WithdrawalPhase::Deleting, _) => "All its jobs were Held, and are being deleted.".to_owned(),
-        (WithdrawalPhase::Returning, None) => "It is not possible, and its jobs return to Pending.".to_owned(),
+        (WithdrawalPhase::Holding, _) => {
+            "The jobs of the deposit are being set to Held; none is deleted until all are Held.".to_owned()
+        }
+        (WithdrawalPhase::Deleting, _) => "All jobs of the deposit were set to Held and are being deleted.".to_owned(),
+        (WithdrawalPhase::Returning, None) => "The withdrawal is not possible; the jobs return to Pending.".to_owned(),
         (WithdrawalPhase::Returning, Some(why)) => {
-            format!("It is not possible, and its jobs return to Pending: {}.", quoted(why))
+            format!("The withdrawal is not possible; the jobs return to Pending: {}.", quoted(why))
         }
     };
-    let left = if is_locked { "" } else { " No process goes on with it now; the next batch daemon that looks does." };
+    let left =
+        if is_locked { "" } else { " No process is working on the withdrawal now; a batch daemon will continue it." };
     Cause::new(CauseKind::BeingWithdrawn, sentence)
         .evidence(format!("{how}{left}"))
         .since(Some(note.since))
@@ -56,10 +59,9 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         others => format!("{} other jobs failed with the same message (numbers and names ignored).", count(others)),
     };
     let remedy = if fails_again(&job.message) {
-        "Resuming it cannot help, as the deposit itself is wrong: deposit it again, corrected, and delete this job."
+        "The deposit itself is wrong, so resuming the job cannot help: correct the deposit, submit it again, and delete this job."
     } else {
-        "Resolve the problem named in the message, then resume the job. Where the deposit itself is wrong, resuming cannot \
-         help: deposit it again, corrected, and delete this job."
+        "Resolve the problem named in the message, then resume the job. If the deposit itself is wrong, resuming cannot help: correct it, submit it again, and delete this job."
     };
     let resumed = match job.retries {
         0 => "It has not been resumed yet.".to_owned(),
@@ -91,9 +93,9 @@ fn held_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) 
     let sentence = format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why));
     let (collection, remedy) = if job.hold.is_some() {
         let collection = format!("Its collection {} is held too.", quoted(&job.collection));
-        (collection, "Release the collection first, then the job: otherwise a daemon would hold it again.")
+        (collection, "Release the collection first, then the job: otherwise, a daemon holds it again.")
     } else {
-        ("A held job is not released automatically.".to_owned(), "Release the job.")
+        ("Daemons do not release held jobs.".to_owned(), "Release the job.")
     };
     Cause::new(CauseKind::Held, sentence)
         .evidence(collection)
@@ -114,7 +116,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     if let Some(hold) = &job.hold {
         return cause
             .evidence(format!("Its collection {name} {}. {}", is_held(hold.since, now), hold.requested()).trim_end())
-            .remedy("Release the collection, then its held jobs: they are not released automatically.")
+            .remedy("Release the collection, then its held jobs: daemons do not release them.")
             .items([collection_lock(&job.collection)], 1);
     }
     let whose = if job.collection.is_empty() {
@@ -123,7 +125,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
         format!("Its collection {name} is not held")
     };
     cause
-        .evidence(format!("{whose}; a held job is not released automatically."))
+        .evidence(format!("{whose}; daemons do not release held jobs."))
         .remedy("Release the job.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

@@ -62,7 +62,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
     } else if let Some(created) = batch.expansion {
         let sentence = format!("Its jobs are being created, {} so far.", count(created));
         let evidence =
-            if batch.lock.is_some() { "" } else { "No daemon is creating them now; the next one that looks goes on." };
+            if batch.lock.is_some() { "" } else { "No daemon is creating them now; a batch daemon will continue." };
         let note = [Path::expansion(batch.id)];
         causes.push(Cause::new(CauseKind::BeingCreated, sentence).evidence(evidence).items(note, 1));
     }
@@ -80,7 +80,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
     }
     match batch.references[Outcome::Processing as usize] {
         Some(0) if batch.is_acquired && batch.state != Some(BatchState::Processing) => {
-            let sentence = "All its jobs are done. The report is still to be made.";
+            let sentence = "All its jobs have finished. Its report has not been made yet.";
             let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
             causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
         }
@@ -112,30 +112,27 @@ fn waits(batch: &BatchSituation, wait: &BatchWait, now: Timestamp) -> Cause {
     let (sentence, remedy) = match (&wait.full, wait.attempts) {
         (Some(Path::Jobs), _) => (
             format!(
-                "It has been waiting for {waited} for room in /jobs, which has as many jobs as programs in Java can list."
+                "It has been waiting for {waited} for room in /jobs, which has as many jobs as Java programs can list."
             ),
-            "The rest are created as soon as jobs are removed: completed batches are, by the cleanup daemon \
-             (--cleanup.after) or when an operator cleans up or purges them. Where no program in Java reads the queue, \
-             start the batch daemons with --no-java-readers.",
+            "The rest are created as soon as jobs are removed: the cleanup daemon removes completed batches (--cleanup.after), or an operator cleans up or purges them. If no Java program reads the queue, start the batch daemons with --no-java-readers.",
         ),
         (Some(folder), _) => (
             format!(
-                "It has been waiting for {waited} for room in {folder}, which has as many entries as programs in Java can list."
+                "It has been waiting for {waited} for room in {folder}, which has as many entries as Java programs can list."
             ),
-            "The rest are created as soon as daemons take jobs from Pending: check that they do. Where no program in Java \
-             reads the queue, start the batch daemons with --no-java-readers.",
+            "The rest are created as soon as daemons take jobs from Pending: check that they do. If no Java program reads the queue, start the batch daemons with --no-java-readers.",
         ),
         (None, 0) => (
             format!("It has been waiting for {waited}, and has not been tried yet: {}", quoted(&wait.why)),
-            "Wait, or let hosts have more connections: --download.connections-per-host.",
+            "Wait, or allow more connections per host: --download.connections-per-host.",
         ),
         (None, attempts) => (
             format!(
-                "{} in {waited}, the last one by: {}",
+                "{} in {waited}, the last one with: {}",
                 counted(attempts.into(), "attempt has failed", "attempts have failed"),
                 quoted(&wait.why)
             ),
-            "Fix what the message names; it is tried again. If this goes on until --retry.within is over, the batch fails.",
+            "Resolve the problem named in the message; the daemons keep trying. If attempts still fail after --retry.within, the batch fails.",
         ),
     };
     Cause::new(kind, sentence)
@@ -151,11 +148,13 @@ fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
     let cause = match batch.held {
         0 => return None,
         1 => Cause::new(CauseKind::JobsHeld, "1 of its jobs is Held.")
-            .evidence(format!("{by}A held job is not released automatically, and the batch cannot complete before it."))
+            .evidence(format!(
+                "{by}Daemons do not release held jobs, and the batch cannot complete while the job is held."
+            ))
             .remedy("Release the job (first its collection, if that is held), or delete it."),
         held => Cause::new(CauseKind::JobsHeld, format!("{} of its jobs are Held.", count(held)))
             .evidence(format!(
-                "{by}Held jobs are not released automatically, and the batch cannot complete before them."
+                "{by}Daemons do not release held jobs, and the batch cannot complete while they are held."
             ))
             .remedy("Release the jobs (first their collection, if that is held), or delete them."),
     };
@@ -188,7 +187,7 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
     let stopped = obstacles_of(batch, volume, now).map(|(state, jobs, why)| Cause {
         kind: CauseKind::JobsStopped,
         sentence: match jobs {
-            0 => format!("Its jobs have still to pass {}: {}", state.state, why.sentence),
+            0 => format!("Its jobs still have to pass {}: {}", state.state, why.sentence),
             jobs => format!(
                 "{} in {}: {}",
                 counted(jobs, "of its jobs is waiting", "of its jobs are waiting"),
@@ -273,9 +272,9 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let has_jobs = batch.references.iter().any(|jobs| *jobs > Some(0));
     let remedy = match batch.references[Outcome::Failed as usize] {
         _ if !has_jobs => {
-            "Have what the message names corrected and the submission made again, as a new deposit; then delete the batch."
+            "Have the problem named in the message corrected and the submission made again, as a new deposit; then delete the batch."
         }
-        Some(0) => "No job of it is failed any more: send the report again.",
+        Some(0) => "None of its jobs is failed any longer: send the report again.",
         _ => {
             "Resume the failed jobs once their problem is resolved, unless their rows were submitted again, then send the \
              report again; or delete the batch."

@@ -73,7 +73,7 @@ impl Forecast {
             Self::Held(1) => "1 job is Held".to_owned(),
             Self::Held(jobs) => format!("{} jobs are Held", count(jobs)),
             Self::Stopped(state) => format!("{state} is stopped"),
-            Self::Still => "none finished lately".to_owned(),
+            Self::Still => "none finished recently".to_owned(),
             Self::Stale => "–".to_owned(),
             Self::Unknown => "not enough data yet".to_owned(),
         }
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(of(0, None, false, rates(1, 60)), "in 1.0 to 5.0 h");
         let again = Rates { latest: Pace { count: 20, over: Duration::from_mins(1) }, ..rates(5, 60) };
         assert_eq!(of(0, None, false, again), "in 3 min to 1.0 h", "it goes on after a stall");
-        assert_eq!(of(0, None, false, rates(0, 60)), "none finished lately");
+        assert_eq!(of(0, None, false, rates(0, 60)), "none finished recently");
         assert_eq!(of(0, None, false, rates(0, 12)), "in about 5.0 h", "at this rate a pause is no stall");
         assert_eq!(Forecast::of(60, 0, None, false, None), Forecast::Unknown);
         assert_eq!(of(1, None, false, rates(5, 60)), "1 job is Held");

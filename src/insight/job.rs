@@ -112,7 +112,7 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
             }
             Some(_) => {}
             None => {
-                let sentence = "A daemon holds it; whether it is waiting for working storage cannot be seen from here.";
+                let sentence = "A daemon holds it; this server cannot tell whether it is waiting for working storage.";
                 let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
                 return with_items(cause.remedy(Provisioning::Locked.remedy()), lock);
             }
@@ -133,9 +133,7 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
     Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
         .evidence(evidence.trim_end())
-        .remedy(
-            "Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify: check that they do.",
-        )
+        .remedy("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do.")
 }
 
 /// Everything that a job of a state in which daemons work waits for.
@@ -203,7 +201,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
     if let Some(since) = retry.waits_since {
         let sentence =
             format!("It has been waiting for {} for more working storage than it was granted.", ago(since, now));
-        let limit = "No limit of time ends this; where all such jobs wait, the youngest fails.";
+        let limit = "There is no time limit for this wait; if all jobs with grants are waiting for more, the youngest of them fails.";
         return Cause::new(CauseKind::WaitingForGrant, sentence)
             .evidence(format!("{}. {limit}", quoted(&retry.why)))
             .remedy(GRANTS_REMEDY)
@@ -216,18 +214,18 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
             format!("It has not been tried yet: {}. {when}", quoted(&retry.why)),
         )
         .evidence(format!("It has waited for {}.", ago(retry.since, now)))
-        .remedy("Wait, or let hosts have more connections: --download.connections-per-host.")
+        .remedy("Wait, or allow more connections per host: --download.connections-per-host.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1);
     }
     let attempts = counted(retry.attempts.into(), "attempt has", "attempts have");
     let evidence = format!(
-        "{attempts} failed in {}. If this goes on until --retry.within is over, the job fails.",
+        "{attempts} failed in {}. If attempts still fail after --retry.within, the job fails.",
         ago(retry.since, now)
     );
     Cause::new(CauseKind::WaitingForRetry, format!("The last attempt failed: {}. {when}", quoted(&retry.why)))
         .evidence(evidence)
-        .remedy("Fix what the message names. Nothing needs to be done to the job itself.")
+        .remedy("Resolve the problem named in the message. The job itself needs no action.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1)
 }
@@ -235,11 +233,11 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
 /// Those who see its files do not run; the others leave it to them.
 fn volume_unseen(volume: &str, state: JobState) -> Cause {
     let sentence = format!(
-        "Its files are on volume {}, which no running process that takes jobs of {state} sees.",
+        "Its files are on volume {}, to which no running process that takes jobs from {state} has access.",
         quoted(volume)
     );
     Cause::new(CauseKind::VolumeUnseen, sentence)
-        .evidence("Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its top.")
+        .evidence("Processes on another volume do not take the job. The UUID of a volume is in the file .queuekeeper-volume in its top directory.")
         .remedy("Start a process with daemons for this state whose --working is on this volume.")
         .items(Path::space(volume), 1)
 }
@@ -247,7 +245,7 @@ fn volume_unseen(volume: &str, state: JobState) -> Cause {
 /// It is the last job of a batch whose jobs are being created.
 fn being_created(job: &JobSituation, created: u64) -> Cause {
     let sentence = format!("The jobs of its batch are being created, {} so far.", count(created));
-    let evidence = "As the last of them, it gets its queue entry when all the others have theirs.";
+    let evidence = "It is the last of them, so it gets its queue entry after all the others.";
     let note = job.batch.as_ref().map(|batch| Path::expansion(batch.id));
     Cause::new(CauseKind::BeingCreated, sentence).evidence(evidence).items(note, 1)
 }

@@ -45,7 +45,7 @@ pub(super) fn storage(volume: &Volume) -> String {
 
 /// What helps a job that waits for a grant.
 pub(super) const GRANTS_REMEDY: &str =
-    "Free or enlarge working storage. Otherwise, grants end only as jobs pass Notify: check that they do.";
+    "Free or enlarge working storage. Otherwise, grants end as jobs pass Notify: check that they do.";
 
 /// What is granted of the working storage, and how full it is.
 pub(super) fn grants(granted: Option<Granted>, volume: Option<&Volume>) -> String {
@@ -87,7 +87,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     );
     let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
     let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
-        "Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify. Holding a collection keeps \
+        "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify. Holding a collection keeps \
          further jobs of it from arriving, but frees no daemon.",
     );
     Some(cause.since(Some(first.since)).items(items, waiting))
@@ -102,7 +102,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
     let what = match (head.fault, head.job_state) {
         (Fault::OrphanEntry, Some(of)) => format!("The orphan entry {name}, whose job is in {of},"),
         (Fault::OrphanEntry, None) => format!("The orphan entry {name}"),
-        (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never finished,"),
+        (Fault::UnfinishedCreation, _) => format!("The entry {name}, whose job was never completely created,"),
         (Fault::UnloadableJob, _) => format!("The entry {name}, whose job the daemons cannot load,"),
         (fault, _) => format!("The entry {name} ({})", fault.title()),
     };
@@ -135,7 +135,7 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
         }
         None => (
             format!("No daemon takes jobs from {}.", state.state),
-            format!("{} None has been since queuekeeper started to watch.", untaken(state.jobs)),
+            format!("{} No daemon has taken one since queuekeeper started to watch.", untaken(state.jobs)),
         ),
     };
     Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
@@ -175,8 +175,7 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
             )
         }
         jobs => format!(
-            "{} pending jobs of the held collection {name} are moved to Held when their turn comes, one per poll, and delay \
-             all behind them.",
+            "{} pending jobs of the held collection {name} are moved to Held when their turn comes, one per poll, and delay all jobs behind them.",
             count(jobs)
         ),
     };
@@ -195,7 +194,7 @@ pub(super) fn stores_held(state: &StateSituation, now: Timestamp) -> impl Iterat
             Some(since) => format!("The store {name} has been held for {}.", ago(since, now)),
             None => format!("The store {name} is held."),
         };
-        let effect = "Jobs of collections that are kept in it wait in Storing; those of other stores go on.";
+        let effect = "Jobs of collections that are kept in it wait in Storing; jobs for other stores continue.";
         Cause::new(CauseKind::StoreHeld, sentence)
             .evidence(format!("{}{effect}", pause.requested()))
             .remedy("Release the store once the reason for the hold is resolved.")

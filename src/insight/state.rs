@@ -90,7 +90,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     Some(
         Cause::new(CauseKind::WaitingForSpace, sentence)
             .evidence(format!("{when}{all}").trim_end())
-            .remedy("Free or enlarge working storage. Otherwise, space is freed only as jobs pass Notify.")
+            .remedy("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
             .since(since)
             .items(items, waiting),
     )

@@ -76,7 +76,7 @@ pub(super) fn headline(kind: CauseKind, job: &JobSituation, verdict: Verdict) ->
         }
         CauseKind::Held if OperatorNote::read(&job.message).is_some() => "An operator is holding it.",
         CauseKind::Held if job.hold.is_some() => "It is held with its collection.",
-        CauseKind::Held => "It is held, and only an operator can release it.",
+        CauseKind::Held => "It is held and needs an operator.",
         CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
         CauseKind::CollectionHeld => "It will be held: its collection is held.",
         CauseKind::StoreHeld => "It may be waiting for a held store.",

@@ -1,6 +1,7 @@
 //! The mill: its queues, loops and workers, from the counters of the catalogue.
 //!
-//! A catalogue may be on another host and slow, so it is asked from time to time, and a scrape exports the last answer while that is
+//! A catalogue may be on another host and slow, so it is asked from time to time, and a scrape exports the last answer while
+//! that is
 //! not too old. Servers that share a catalogue export the same figures.
 
 use std::fmt;
@@ -65,7 +66,8 @@ pub struct MillFigures {
 pub struct QueueFigures {
     /// Its name.
     pub queue: &'static str,
-    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused, those whose
+    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused, those
+    /// whose
     /// store cannot be read now.
     pub tasks: [u64; 6],
     /// When the task was requested that has been ready for longest.
@@ -213,7 +215,7 @@ impl MillFigures {
         )?;
         families.gauges(
             "mill_budget_used_ratio",
-            "Part of a store's daily budget that was used in the last 24 hours, from 0 to 1.",
+            "Fraction of a store's daily budget that was used in the last 24 hours, from 0 to 1.",
             self.budgets.iter().map(|(store, budget, used)| ([("store", &**store), ("budget", *budget)], *used)),
         )?;
         families.gauges(
@@ -236,7 +238,7 @@ impl MillFigures {
         };
         families.gauges(
             "mill_content_items",
-            "Number of items by account, store and kind of their last proof; none of items that were never proven.",
+            "Number of items by account, store and kind of their last proof; none for items that were never proven.",
             kinds().map(|(labels, items, _)| (labels, items)),
         )?;
         families.gauges(

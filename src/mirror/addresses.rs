@@ -50,7 +50,7 @@ impl AddressBook {
                 if problem.is_empty() {
                     info!("all servers report the addresses of sessions again");
                 } else {
-                    warn!(%problem, "not all addresses of sessions are known; the others are shown by their ids alone");
+                    warn!(%problem, "not all addresses of sessions are known; sessions without one are shown by id only");
                 }
                 logged = problem;
             }

@@ -62,7 +62,7 @@ impl Follower {
         if drifted.differences > 0 {
             self.metrics.drift.inc_by(drifted.differences);
             let near = drifted.first.map(|path| path.to_string()).unwrap_or_default();
-            warn!(differences = drifted.differences, near, "mirror had drifted from the tree, repaired it");
+            warn!(differences = drifted.differences, near, "mirror differed from the tree; corrected it");
         }
         Ok(())
     }

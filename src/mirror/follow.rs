@@ -77,7 +77,7 @@ impl Follower {
                 }
                 Interrupted::Failed(_) if client.state().is_terminated() => return,
                 Interrupted::Failed(reason) => {
-                    warn!("mirror is behind, trying again: {reason}");
+                    warn!("mirror is behind, retrying: {reason}");
                     self.writer.with_freshness(|freshness| freshness.problem = Some(reason));
                     sleep(RETRY_PAUSE).await;
                     Cause::Reconnect
@@ -151,7 +151,7 @@ impl Follower {
         }
         if let Some((znodes, first)) = denied {
             warn!(
-                "ZooKeeper refuses our credentials for {} (NoAuth), {first} first: check --zookeeper.auth-file",
+                "ZooKeeper denies these credentials access to {} (NoAuth), the first of them {first}: check --zookeeper.auth-file",
                 counted(znodes, "znode", "znodes")
             );
         }

@@ -35,7 +35,7 @@ pub enum LoadError {
         chroot: String,
     },
     /// Our credentials do not let us read what everything else lies in.
-    #[error("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file")]
+    #[error("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file")]
     Denied {
         /// The first of the folders that are closed to us, below the chroot.
         path: String,

@@ -52,7 +52,7 @@ pub enum NodeError {
         path: NodePath,
     },
     /// Too many others are being read.
-    #[error("cannot read {path}: {} reads are waiting already, try again in a moment", WAITING)]
+    #[error("cannot read {path}: {} reads are already waiting, try again in a moment", WAITING)]
     Busy {
         /// The znode.
         path: NodePath,
@@ -70,7 +70,7 @@ pub enum NodeError {
         path: NodePath,
     },
     /// Our credentials do not allow it.
-    #[error("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file")]
+    #[error("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file")]
     NoAuth {
         /// The znode.
         path: NodePath,

@@ -107,7 +107,7 @@ impl Timekeeper {
         let now = match (&clock.problem, clock.difference()) {
             (None, None) => None,
             (None, Some(ahead)) => Some(format!(
-                "the clock of the ZooKeeper servers is {} s {} the clock of this host; ages are counted by theirs",
+                "the clock of the ZooKeeper servers is {} s {} the clock of this host; ages are computed from the servers' clock",
                 ahead.abs().as_secs(),
                 if ahead.is_positive() { "ahead of" } else { "behind" }
             )),

@@ -15,7 +15,7 @@ pub async fn open(settings: &StoreSettings) -> anyhow::Result<Catalogue> {
     if migrated.from != migrated.to {
         let place = catalogue.place();
         let backup = migrated.backup.as_deref().map(|file| file.display().to_string());
-        tracing::info!(%place, from = migrated.from, to = migrated.to, backup, "brought the schema up to date");
+        tracing::info!(%place, from = migrated.from, to = migrated.to, backup, "migrated the schema");
     }
     Ok(catalogue)
 }

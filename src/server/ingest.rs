@@ -107,7 +107,7 @@ async fn services(
     }
     if profiles.iter().next().is_none() {
         let directory = profiles.directory().display();
-        tracing::warn!(%directory, "there are no profiles: jobs fail where a daemon needs that of their collection");
+        tracing::warn!(%directory, "there are no profiles: jobs fail when a daemon needs the profile of their collection");
     }
     Ok(Arc::new(Services::new(catalogue, stores, profiles, working, daemons)))
 }
@@ -119,7 +119,7 @@ fn check_deliveries(services: &Services) -> anyhow::Result<()> {
     let shared = profiles.iter().find(|profile| profile.store == access.store && profile.space == access.space);
     if let Some(profile) = shared {
         let (store, space) = (&access.store, &access.space);
-        anyhow::bail!("access: {store}/{space} is where profile {} has its objects; name another space", profile.name);
+        anyhow::bail!("access: {store}/{space} has the objects of profile {}; name another space", profile.name);
     }
     Ok(())
 }
@@ -179,14 +179,14 @@ async fn follow_workers(mut file: ConfigFile, services: &Services) {
             Ok(None) => last_error.clear(),
             Ok(Some(new)) => {
                 last_error.clear();
-                tracing::info!(path = %new.path().display(), "the numbers of workers were read again");
+                tracing::info!(path = %new.path().display(), "reloaded the numbers of workers");
                 services.set_workers(new.workers());
                 file = new;
             }
             // Logged already.
             Err(why) if why == last_error => {}
             Err(why) => {
-                tracing::warn!("failed to reload the configuration: the numbers of workers stay: {why}");
+                tracing::warn!("failed to reload the configuration; the numbers of workers are unchanged: {why}");
                 last_error = why;
             }
         }

@@ -63,7 +63,8 @@ pub async fn open(
     Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics, mail: ReportMail::default() })
 }
 
-/// Opens what checks, compares or adopts content at once: the catalogue, and of the stores those that are named, each so that its
+/// Opens what checks, compares or adopts content at once: the catalogue, and of the stores those that are named, each so that
+/// its
 /// changes are recorded. What killed processes left in them is settled first. The others need not be there.
 ///
 /// # Errors
@@ -121,7 +122,7 @@ pub async fn run(
         let address = listener.local_addr().context("a listener has no address")?;
         tracing::info!(%address, "listening");
     }
-    tracing::info!(accounts = config.accounts.len(), workers = mill.settings.workers, "the mill works");
+    tracing::info!(accounts = config.accounts.len(), workers = mill.settings.workers, "the mill is running");
     let mut tasks = Tasks::new(shutdown);
     tasks.allow(Times::default().grace);
     tasks.spawn("the mill", |shutdown| async {
@@ -179,7 +180,7 @@ fn spawn_mail(tasks: &mut Tasks, catalogue: &Catalogue, config: &MillConfig, mai
                     let mails = waiting.into_iter().find(|waiting| waiting.kind == MAIL);
                     metrics.messages(MAIL, mails.map_or((0, Duration::ZERO), |mails| (mails.count, mails.age)));
                 }
-                Err(error) => tracing::warn!(%error, "cannot count the mails that wait"),
+                Err(error) => tracing::warn!(%error, "cannot count the waiting mails"),
             }
             if shutdown.run_until_cancelled(sleep(MAILS)).await.is_none() {
                 return Ok(());
@@ -259,7 +260,8 @@ pub async fn source(
 /// Stores that a process has open.
 pub(crate) type OpenStores = BTreeMap<StoreName, Arc<dyn Store>>;
 
-/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open. Stores that are not open
+/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open. Stores that are not
+/// open
 /// are opened once they are read.
 ///
 /// # Errors
@@ -316,7 +318,8 @@ pub async fn source_of(
     }
 }
 
-/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read; one that cannot be opened
+/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read; one that cannot be
+/// opened
 /// is missed where a report is in it.
 pub async fn report_chain(account: &Account, settings: &StoreSettings, families: &StoreFamilies) -> ReportChain {
     let mut stores = BTreeMap::new();
@@ -340,7 +343,7 @@ fn admin_spaces(config: &MillConfig) -> Vec<SpaceName> {
 async fn audited(store: Arc<dyn Store>, catalogue: &Catalogue, admin: &[SpaceName]) -> anyhow::Result<Arc<dyn Store>> {
     let (capabilities, name) = (store.probe().await?, store.name().clone());
     if let Err(error) = store.remove_probe_bucket().await {
-        tracing::warn!(store = %name, "a bucket was made for the probe and is still there; remove it: {error}");
+        tracing::warn!(store = %name, "a bucket was created for the probe and could not be removed; remove it: {error}");
     }
     let audited = Audited::new(store, &capabilities, Arc::new(catalogue.clone()), MILL);
     let audited = audited.with_owned(admin.iter().cloned().chain([ASIDE.parse()?]));

@@ -18,7 +18,7 @@ use crate::web::{self, Front, Several};
 
 /// Why a configuration is not one of several queues: what it names belongs to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} belongs to one queue; serve that queue by a process of its own")]
+#[error("{what} belongs to one queue; serve that queue in a separate process")]
 pub struct OfOneQueue {
     /// The flag.
     pub flag: &'static str,
@@ -146,7 +146,7 @@ mod tests {
         ] {
             let refused = check(&config).unwrap_err();
             assert_eq!((refused.flag, refused.what), (flag, what));
-            assert!(refused.to_string().ends_with("serve that queue by a process of its own"), "{refused}");
+            assert!(refused.to_string().ends_with("serve that queue in a separate process"), "{refused}");
         }
     }
 

@@ -33,11 +33,11 @@ use crate::actions::audit::{Destination, Rotation};
 use crate::config::{Config, Loopback, MillConfig, PolicyPlace, Storage, StoreSettings};
 
 /// The notice on every page.
-const NOTICE: &str = "Everyone on this machine may do everything here.";
+const NOTICE: &str = "Every user of this machine may execute any action here.";
 
 /// The profile that a new repository has.
 const PROFILE: &str = "\
-# The collection of this repository. Others are files beside this one.
+# The collection of this repository. For others, add files beside this one.
 name: default
 owner: ark:/99999/fk4owner
 store: main
@@ -212,8 +212,7 @@ impl DataDirectory {
         let (own, objects) = (self.objects().join(OWN), self.objects());
         if self.0.join("catalogue.db").exists() && !own.is_dir() {
             return Err(anyhow!(
-                "{} does not have what this program keeps in it, and there is a catalogue; mount its volume. Where these are \
-                 the right objects all the same, make the directory {}",
+                "{} does not have this repository's marker, but there is a catalogue; mount its volume. If these are the right objects nevertheless, create the directory {}",
                 objects.display(),
                 own.display()
             ));
@@ -224,7 +223,7 @@ impl DataDirectory {
     /// Makes what is missing, and locks it for this process.
     pub(crate) fn open(&self) -> anyhow::Result<File> {
         self.check_objects()?;
-        let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()));
+        let make = |path: &Path| fs::create_dir_all(path).with_context(|| format!("cannot create {}", path.display()));
         [self.working(), self.profiles(), self.objects(), self.copies(), self.policies(), self.deliveries()]
             .iter()
             .try_for_each(|path| make(path))?;

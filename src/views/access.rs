@@ -109,7 +109,7 @@ pub(crate) struct AccessItem {
     pub(crate) token: String,
     /// The size of the requested object in bytes; 0 if unknown.
     pub(crate) requested_bytes: u64,
-    /// Where the archive of a completed request is; null for none, and once it has expired.
+    /// The URL of the archive of a completed request; null for none, and once it has expired.
     #[schema(example = "https://queue.example.edu/access/download/1772820000/0f3a/7c1e.zip")]
     pub(crate) url: Option<String>,
     /// Until when it is there; null if that is not known.
@@ -129,7 +129,7 @@ pub(crate) struct AccessList {
     pub(crate) items: Vec<AccessItem>,
 }
 
-/// An access request that was made.
+/// An access request that was created.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MadeAccess {
     /// Its queue: `small` or `large`.
@@ -138,7 +138,7 @@ pub(crate) struct MadeAccess {
     /// Its id, unique within its queue.
     #[schema(example = "qid0000000042")]
     pub(crate) id: String,
-    /// The token that it can be found by.
+    /// The token to find it by.
     pub(crate) token: String,
     /// The object.
     #[schema(example = "ark:/99999/fk4abc1234")]

@@ -46,7 +46,7 @@ pub(crate) struct BatchItem {
     /// The session that holds its lock, in the notation of ZooKeeper's log; null for none, and for a persistent
     /// lock.
     pub(crate) session: Option<String>,
-    /// The UUID under which the depositor knows it; empty for none.
+    /// The UUID of its submission; empty for none.
     pub(crate) uuid: String,
     /// The mnemonic of its collection; empty for none.
     pub(crate) collection: String,
@@ -62,7 +62,7 @@ pub(crate) struct BatchItem {
     pub(crate) note: String,
     /// The addresses that the depositor has the report mailed to; empty for those of the profile.
     pub(crate) notification: String,
-    /// How many jobs it is to have, while they are being created; null once they exist, and where that is not known.
+    /// How many jobs it will have, while they are being created; null once they exist, and if unknown.
     pub(crate) rows: Option<u64>,
     /// Its jobs by outcome, according to its references.
     pub(crate) jobs: Outcomes,
@@ -108,11 +108,11 @@ pub(crate) struct BatchStanding {
     /// When it ends.
     #[serde(flatten)]
     pub(crate) outlook: Outlook,
-    /// Its jobs with warnings: what is odd about their packages, and was no reason to refuse them.
+    /// Its jobs with warnings about their packages, which were not a reason to refuse them.
     pub(crate) warned: WarnedJobs,
     /// The faults of the batch itself; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
-    /// Why it is not moving, or that it is; null if it was purged while this was computed.
+    /// Why it is not moving, or that it is moving; null if it was purged while this was computed.
     pub(crate) diagnosis: Option<Diagnosis>,
     /// Its changes since this process started to watch, eight at most, and those of its jobs, equal ones of several jobs
     /// together; the oldest first.
@@ -155,7 +155,7 @@ impl Outlook {
         }
     }
 
-    /// When it ends by the clock: the times of day where these are near, else the days too; empty where that is not
+    /// When it ends by the clock: the times of day where these are near, else the days too; empty if that is not
     /// known.
     pub(crate) fn instants(&self, now: Timestamp) -> String {
         let Some((soonest, latest)) = self.ends_soonest.zip(self.ends_latest) else { return String::new() };

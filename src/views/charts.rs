@@ -28,7 +28,7 @@ pub(crate) enum ChartKind {
     Jobs,
     /// How long the oldest job has been in each state.
     Age,
-    /// How full the volume of the daemons is.
+    /// How full the volume of working storage is.
     Storage,
     /// How many jobs fail.
     Failures,
@@ -62,7 +62,7 @@ const ROWS: [Row; 5] = [
         kind: ChartKind::Throughput,
         label: "throughput",
         title: "Throughput",
-        means: "Jobs that went on from each state to the next, per hour. What leaves Notify is completed.",
+        means: "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.",
         unit: Unit::PerHour,
     },
     Row { kind: ChartKind::Jobs, label: "jobs", title: "Jobs", means: "Jobs in each state.", unit: Unit::Count },
@@ -77,7 +77,7 @@ const ROWS: [Row; 5] = [
         kind: ChartKind::Storage,
         label: "storage",
         title: "Working storage",
-        means: "How full the volume of the daemons is.",
+        means: "How full the volume of working storage is.",
         unit: Unit::Share,
     },
     Row {

@@ -45,7 +45,7 @@ impl Source<'_> {
     }
 }
 
-/// The daemons that work on the queue. Those of other programs are known by their locks alone.
+/// The daemons that work on the queue. Those of other programs are known only by their locks.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct DaemonList {
     /// The states in which daemons work on jobs, in order.
@@ -54,13 +54,13 @@ pub(crate) struct DaemonList {
     pub(crate) others: Vec<OtherDaemon>,
     /// The processes of queuekeeper that have daemons, by host.
     pub(crate) processes: Vec<ProcessItem>,
-    /// What jobs were granted of the working storage, those first that wait for more, then the oldest; at most a hundred.
+    /// The grants of working storage: those of jobs that wait for more first, then the oldest; at most a hundred.
     pub(crate) grants: Vec<GrantItem>,
     /// How many grants there are.
     pub(crate) grants_total: u64,
 }
 
-/// What a job was granted of a volume of working storage.
+/// The grant of a job on a volume of working storage.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct GrantItem {
     /// The job.
@@ -73,9 +73,9 @@ pub(crate) struct GrantItem {
     pub(crate) volume: String,
     /// How many bytes it was granted.
     pub(crate) granted_bytes: u64,
-    /// How many it has written; null where that is not known.
+    /// How many it has written; null if unknown.
     pub(crate) written_bytes: Option<u64>,
-    /// How many bytes it needs beyond that, and waits for; null where it waits for none.
+    /// How many more bytes it needs and waits for; null if it waits for none.
     pub(crate) extension_bytes: Option<u64>,
     /// Since when it has the grant.
     pub(crate) since: Timestamp,
@@ -113,9 +113,9 @@ pub(crate) struct ServedState {
     /// When a daemon of any program last took a job of it; null if that was not observed.
     pub(crate) last_taken: Option<Timestamp>,
     /// Since when no process of queuekeeper has had workers for it and no daemon of any program has held a job of it; null
-    /// while there is one. It goes back to when this server first read the queue at the most.
+    /// while there is one. It is not earlier than when this server first read the queue.
     pub(crate) no_daemon_seen_since: Option<Timestamp>,
-    /// Since when jobs have been waiting in it that no daemon takes; null if that is not so.
+    /// Since when jobs have been waiting in it without any daemon taking them; null if there are none.
     pub(crate) without_daemon_since: Option<Timestamp>,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct OtherDaemon {
     pub(crate) workers: u64,
     /// How many processes have these.
     pub(crate) processes: u64,
-    /// How many batches or access requests wait to be taken by it; null for a daemon that is due by other than their states.
+    /// How many batches or access requests wait to be taken by it; null for a daemon that does not depend on their states.
     pub(crate) waiting: Option<u64>,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct ProcessItem {
     /// Its session, in the notation of ZooKeeper's log.
     #[schema(value_type = Option<String>, example = "0x100005a3c2e0001")]
     pub(crate) session: Option<Session>,
-    /// From where it is connected, as far as that is known, and the process.
+    /// From where it is connected, if known, and the process.
     pub(crate) address: Option<String>,
     /// The name of its host.
     #[schema(example = "worker1")]
@@ -176,7 +176,7 @@ pub(crate) struct ProcessItem {
     pub(crate) volume: String,
     /// How many workers each of its daemons has.
     pub(crate) workers: BTreeMap<String, u32>,
-    /// The mail that no process has delivered yet; null where none has waited for some minutes.
+    /// The mail that no process has delivered yet; null if none has waited for some minutes.
     pub(crate) mail: Option<WaitingMail>,
     /// How many jobs it is working on.
     pub(crate) locked: u64,
@@ -193,7 +193,7 @@ pub(crate) struct WaitingMail {
     pub(crate) waiting: u64,
     /// Since when the oldest waits.
     pub(crate) since: Timestamp,
-    /// How the last attempt of this process failed; empty where it has made none.
+    /// How the last attempt of this process failed; empty if it has made none.
     pub(crate) why: String,
 }
 

@@ -36,8 +36,8 @@ pub(crate) struct DepositView {
     /// Its id: `bid-` and a UUID.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
     pub(crate) id: String,
-    /// `uploading`, or the state of its batch, of several that of the first at work; `withdrawn` where that was withdrawn, `refused` where there never was one,
-    /// `removed` once it is gone from the queue.
+    /// `uploading`, or the state of its batch (of several, that of the first one in progress); `withdrawn` if that was
+    /// withdrawn, `refused` if it never had one, `removed` once it is gone from the queue.
     #[schema(example = "completed")]
     pub(crate) state: String,
     /// The collection's profile.
@@ -48,18 +48,17 @@ pub(crate) struct DepositView {
     pub(crate) depositor: String,
     /// When it was made; null while it is being uploaded.
     pub(crate) received: Option<Timestamp>,
-    /// How many bytes have come of an upload: the next `PATCH` goes on from there. Null where nothing is uploaded.
+    /// How many bytes of an upload were received: the next `PATCH` continues from there. Null if nothing is being uploaded.
     pub(crate) offset: Option<u64>,
-    /// How many bytes it has; null where that is not known.
+    /// How many bytes it has; null if unknown.
     pub(crate) size_bytes: Option<u64>,
     /// Its batch, of several the first one; null while it is being uploaded, and once it is gone from the queue.
     #[schema(example = "bid0000000042")]
     pub(crate) batch: Option<String>,
-    /// How its batch ended: with how many jobs of which outcome, or why no job was created. Null while it is at work.
+    /// How its batch ended: the number of jobs by outcome, or why no job was created. Null while it is in progress.
     #[schema(example = "no job was created: invalid manifest: line 4, column 9: the column has a control character")]
     pub(crate) outcome: Option<String>,
-    /// Why its batch is given back and tried again later, while no jobs or not all of them are created. Null where that is not
-    /// so.
+    /// Why the creation of its jobs is retried later; null if it is not.
     #[schema(example = "cannot fetch https://example.edu/all.checkm: the origin answers 503")]
     pub(crate) waiting: Option<String>,
     /// How many of its jobs are not done.
@@ -75,14 +74,14 @@ pub(crate) struct DepositView {
     pub(crate) notification: String,
     /// Its jobs with warnings, of several batches those of the first one; those of further parts are below the ids of these.
     pub(crate) warned: WarnedJobs,
-    /// The batches that it became, where it has too many rows for one; else empty.
+    /// The batches that it became, if it has too many rows for one; otherwise empty.
     pub(crate) parts: Vec<DepositPart>,
-    /// The deposit that this batch is a part of, with others; null where it is all of it, or the first one.
+    /// The deposit that this batch is a part of, with others; null if it is all of it, or the first one.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000001")]
     pub(crate) part_of: Option<String>,
     /// The jobs of its batch, at most a hundred; those of further parts are below the ids of these.
     pub(crate) jobs: Vec<DepositedJob>,
-    /// The cursor of the jobs behind these; null where these are the last.
+    /// The cursor of the jobs behind these; null if these are the last.
     pub(crate) next: Option<String>,
     /// Whether its failed rows can be submitted again.
     #[serde(skip)]
@@ -100,16 +99,16 @@ pub(crate) struct DepositView {
     pub(crate) withdrawn_because: Option<String>,
     /// When, likewise.
     pub(crate) withdrawn: Option<Timestamp>,
-    /// Since when it is being withdrawn; null where it is not.
+    /// Since when it is being withdrawn; null if it is not.
     pub(crate) withdrawing_since: Option<Timestamp>,
-    /// Why its withdrawal, which was begun, was taken back: it goes on. Null where that has not happened, and once its batch
+    /// Why its withdrawal failed and was rolled back, so that it continues. Null if that has not happened, and once its batch
     /// has ended.
     #[schema(example = "its job jid0000000042 is in Estimating; it can no longer be withdrawn")]
     pub(crate) withdrawal_refused: Option<String>,
     /// Of a dry run of a manifest at a URL: how many batches its rows become. Null otherwise.
     pub(crate) batches: Option<u64>,
-    /// Of a dry run: how many URLs of the manifest were not requested, because its time was over or there are more than
-    /// 10,000. Null otherwise.
+    /// Of a dry run: how many URLs of the manifest were not requested, because the time was up or there are more than 10,000.
+    /// Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
 }
 
@@ -127,7 +126,7 @@ pub(crate) struct DepositedJob {
     /// Its ARK; empty while it has none.
     #[schema(example = "ark:/99999/fk4abc1234")]
     pub(crate) ark: String,
-    /// What the daemons said of a failed job, and why one is tried again later; empty for any other.
+    /// The daemons' message about a failed job, or why a job is retried later; empty for all others.
     pub(crate) message: String,
 }
 

@@ -51,7 +51,7 @@ impl Source<'_> {
 
 fn no_job(name: &str) -> ViewError {
     ViewError::not_found(format!(
-        "There is no job {}. A job's id is jid and ten digits; a job that was purged is gone for good.",
+        "There is no job {}. A job's id is jid and ten digits. A purged job cannot be restored.",
         quoted(name)
     ))
 }
@@ -84,7 +84,7 @@ pub(crate) struct JobDetail {
     pub(crate) priority: Option<u8>,
     /// The working storage that it needs, in bytes; 0 if unknown.
     pub(crate) space_needed_bytes: u64,
-    /// How far its download is; absent while no daemon of queuekeeper downloads it.
+    /// The progress of its download; absent while no daemon of queuekeeper is downloading it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) download: Option<Download>,
     /// Its batch.
@@ -106,7 +106,7 @@ pub(crate) struct JobDetail {
     /// The version of an object that it made; absent until it is recorded, and where this server has no catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) object: Option<MadeVersion>,
-    /// The copies of that object in other stores, with all its versions; empty where there is no mill.
+    /// The copies of that object in other stores, with all its versions; empty if there is no mill.
     pub(crate) copies: Vec<ObjectCopy>,
     /// Why it is not known whether it made one.
     #[serde(skip_serializing_if = "Option::is_none")]

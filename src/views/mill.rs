@@ -153,7 +153,7 @@ pub(crate) fn store_of(account: &Account, name: &str) -> Result<StoreName, ViewE
 /// Where it is reserved.
 pub(crate) fn check_content(space: &SpaceName) -> Result<(), ViewError> {
     if space.is_reserved() {
-        return Err(ViewError::not_found(format!("“{space}” is not for content.")));
+        return Err(ViewError::not_found(format!("The space “{space}” is reserved and has no content of users.")));
     }
     Ok(())
 }
@@ -164,7 +164,7 @@ fn missing(parameter: &str) -> ViewError {
 
 /// A space of an account, and as its stores name it.
 fn space(account: &Account, name: &str) -> Result<(SpaceName, SpaceName), ViewError> {
-    let none = || ViewError::not_found(format!("“{}” is no name of a space.", quoted(name)));
+    let none = || ViewError::not_found(format!("“{}” is not a valid name of a space.", quoted(name)));
     let space: SpaceName = name.parse().map_err(|_| none())?;
     let in_stores = account.in_stores(&space).ok_or_else(none)?;
     Ok((space, in_stores))

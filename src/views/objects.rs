@@ -47,7 +47,7 @@ pub(crate) struct FileFilter {
     /// Those of the version with this number; 0 is the newest one.
     #[param(inline)]
     pub(crate) version: VersionNumber,
-    /// Those behind this path: `next_file` of the page before.
+    /// Those after this path: `next_file` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "producer/page-0500.tif")]
     pub(crate) after: String,
@@ -65,7 +65,7 @@ pub(crate) struct ObjectFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "ark:/99999/fk4abc1234")]
     pub(crate) ark: String,
-    /// The one that its owner knows by this id; together with `owner`.
+    /// The one with this local id of its owner; together with `owner`.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) local_id: String,
@@ -81,7 +81,7 @@ pub(crate) struct ObjectFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) title: String,
-    /// Those behind this ARK: `next` of the page before.
+    /// Those after this ARK: `next` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) after: String,
@@ -109,11 +109,11 @@ pub(crate) struct ObjectItem {
     pub(crate) owner: String,
     /// The mnemonic of its collection.
     pub(crate) collection: String,
-    /// What its newest version says it is called; empty if it says nothing.
+    /// The title in its newest version; empty if it has none.
     pub(crate) title: String,
-    /// Who made it; likewise.
+    /// The creator; likewise.
     pub(crate) creator: String,
-    /// When it was made, in the depositor's words; likewise.
+    /// The date, in the depositor's words; likewise.
     pub(crate) date: String,
     /// When its first version was recorded.
     pub(crate) created: Timestamp,
@@ -128,12 +128,12 @@ pub(crate) struct ObjectItem {
 pub(crate) struct ObjectDetail {
     /// The object.
     pub(crate) object: ObjectItem,
-    /// The ids by which its owner knows it, at most 500.
+    /// Its local ids, at most 500.
     pub(crate) local_ids: Vec<String>,
-    /// When the embargo on that version ends, as its `producer/mrt-embargo.txt` has it; null where it has none.
+    /// When the embargo on that version ends, as its `producer/mrt-embargo.txt` has it; null if it has none.
     #[schema(example = "2031-06-12")]
     pub(crate) embargo_end: Option<String>,
-    /// Why it is not known whether there is an embargo: the version has that file, and it cannot be read.
+    /// Why it is unknown whether there is an embargo: the version has that file, but it cannot be read.
     pub(crate) embargo_problem: Option<String>,
     /// Its versions, the newest first, at most a hundred.
     pub(crate) versions: Vec<ObjectVersion>,
@@ -143,7 +143,7 @@ pub(crate) struct ObjectDetail {
     pub(crate) files: Vec<ObjectFile>,
     /// `after` of the next page of files; null on the last one.
     pub(crate) next_file: Option<String>,
-    /// Its copies in other stores; empty where there is no mill.
+    /// Its copies in other stores; empty if there is no mill.
     pub(crate) copies: Vec<ObjectCopy>,
     /// How many open bit errors its copies have, in all stores of the account; of a very large object, at most 10,000 in each.
     pub(crate) bit_error_count: u64,
@@ -178,11 +178,11 @@ pub(crate) struct ObjectFile {
     pub(crate) path: String,
     /// Its size.
     pub(crate) size_bytes: u64,
-    /// Its strongest digest, as `sha512:0f3a..`; empty if it has none.
+    /// Its strongest digest, such as `sha512:0f3a..`; empty if it has none.
     pub(crate) digest: String,
     /// Its media type; empty if it is not known.
     pub(crate) media_type: String,
-    /// Its copies, by the name of their store, with their last proof; empty where there is no mill.
+    /// Its copies, by the name of their store, with their last proof; empty if there is no mill.
     pub(crate) proofs: Vec<FileProof>,
 }
 
@@ -202,7 +202,7 @@ pub(crate) struct Objects {
     catalogue: Catalogue,
     /// `None` where files cannot be read.
     contents: Option<ObjectReader>,
-    /// `None` where there is no mill.
+    /// `None` if there is no mill.
     copied: Option<Copied>,
 }
 
@@ -213,17 +213,17 @@ impl ObjectFilter {
         let mut given = fields.into_iter().filter(|(_, text)| !text.trim().is_empty());
         let first = given.next().map(|(name, _)| name);
         if let Some((name, text)) = given.next() {
-            return Err(ViewError::value_because(name, text, "one of ark, local_id and title can be searched for"));
+            return Err(ViewError::value_because(name, text, "only one of ark, local_id and title can be given"));
         }
         if !self.owner.trim().is_empty() && first != Some("local_id") {
-            return Err(ViewError::value_because("owner", &self.owner, "it goes with local_id"));
+            return Err(ViewError::value_because("owner", &self.owner, "it can only be combined with local_id"));
         }
         if first == Some("local_id") && self.owner.trim().is_empty() {
-            let why = "owner is missing: a local id is known by the owner whose it is";
+            let why = "owner is missing: a local id is unique only within its owner";
             return Err(ViewError::value_because("local_id", &self.local_id, why));
         }
         if !self.collection.trim().is_empty() && matches!(first, Some("ark" | "local_id")) {
-            return Err(ViewError::value_because("collection", &self.collection, "it goes with title, or alone"));
+            return Err(ViewError::value_because("collection", &self.collection, "it can only be combined with title"));
         }
         Ok(())
     }
@@ -328,7 +328,9 @@ impl Objects {
     async fn one(&self, ark: &str) -> Result<Object, ViewError> {
         let none = || {
             let what = quoted(ark);
-            ViewError::not_found(format!("There is no object “{what}” in the catalogue. An ARK is ark:/NAAN/NAME."))
+            ViewError::not_found(format!(
+                "There is no object “{what}” in the catalogue. An ARK has the form ark:/NAAN/NAME."
+            ))
         };
         let name: Ark = ark.parse().map_err(|_| none())?;
         self.catalogue.object(name.as_str()).await.map_err(|error| unavailable(&error))?.ok_or_else(none)

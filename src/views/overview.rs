@@ -115,7 +115,7 @@ fn is_without_daemon(kind: CauseKind) -> bool {
 pub(crate) struct Overview {
     /// Whether the figures are current.
     pub(crate) status: Status,
-    /// Whether the queue flows.
+    /// Whether the queue is moving.
     pub(crate) verdict: Verdict,
     /// Jobs in all.
     pub(crate) jobs: u64,
@@ -172,7 +172,7 @@ pub(crate) struct StorageFigures {
     pub(crate) free_bytes: u64,
     /// The used fraction, 0 to 1.
     pub(crate) used_ratio: f64,
-    /// The used fraction, 0 to 1, above which the daemons keep jobs back.
+    /// The used fraction, 0 to 1, above which the daemons hold back jobs.
     pub(crate) threshold_ratio: f64,
 }
 

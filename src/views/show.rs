@@ -80,7 +80,7 @@ impl Size {
     }
 }
 
-/// A text out of a znode, with escapes for what does not show: control characters, and the marks that turn the
+/// A text out of a znode, with escapes for invisible characters: control characters, and the marks that turn the
 /// direction of whatever follows them on the page.
 pub(crate) fn visible(text: &str) -> String {
     let mut visible = String::with_capacity(text.len());

@@ -25,17 +25,17 @@ pub(crate) struct Status {
     pub(crate) session: Option<String>,
     /// When the last watch event came.
     pub(crate) last_event: Option<Timestamp>,
-    /// When the tree was last read whole.
+    /// When the whole tree was last read.
     pub(crate) last_walk: Option<Timestamp>,
     /// How long that took.
     pub(crate) last_walk_seconds: Option<f64>,
     /// By how many seconds the clock of the ZooKeeper servers is ahead of the clock of this host; negative where it is
-    /// behind, null while nothing is known of it. Ages are counted by the servers' clock.
+    /// behind, null while unknown. Ages are computed from the servers' clock.
     pub(crate) clock_offset_seconds: Option<f64>,
     /// Whether that was measured. If not, it was inferred from what the servers dated and may be more: ages may be off
     /// by the difference.
     pub(crate) clock_measured: bool,
-    /// Why the clock of the servers cannot be measured; null where it can, and where that is switched off.
+    /// Why the clock of the servers cannot be measured; null if it can, and where that is switched off.
     pub(crate) clock_problem: Option<String>,
     /// The difference, where it is worth a word.
     #[serde(skip)]

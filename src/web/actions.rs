@@ -179,7 +179,7 @@ pub(super) fn find_action(state: &State, id: &str) -> Result<ActionView, Problem
 }
 
 pub(super) fn no_action() -> Problem {
-    Problem::missing("There is no such action, or it is so old that only the audit file has it.")
+    Problem::missing("There is no such action, or it is so old that it is only in the audit file.")
 }
 
 /// The action of that name.

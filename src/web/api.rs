@@ -85,7 +85,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
     let parts = Parts::default()
         .part("Whether the figures are current", routes().routes(routes!(status::status)))
         .part("The caller", routes().routes(routes!(identity::identity)))
-        .part("Whether the queue flows", routes().routes(routes!(overview::overview)))
+        .part("Whether the queue is moving", routes().routes(routes!(overview::overview)))
         .part("The last hours", routes().routes(routes!(overview::history)))
         .part(
             "Jobs, in lists and one by one",
@@ -96,7 +96,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
                 .routes(routes!(job::diagnosis)),
         )
         .part(
-            "Failed jobs, in groups of one cause",
+            "Failed jobs, grouped by cause",
             routes().routes(routes!(failures::failures)).routes(routes!(failures::failures_csv)),
         )
         .part(
@@ -111,7 +111,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
             routes().routes(lists).routes(routes!(access::access_csv))
         })
         .part("Locks and their holders", routes().routes(routes!(locks::locks)).routes(routes!(locks::locks_csv)))
-        .part_if(has.deposits, "Deposits, and what becomes of them", || {
+        .part_if(has.deposits, "Deposits and their progress", || {
             let one = routes!(deposits::deposit, deposits::upload, deposits::give_up);
             let made = routes().routes(routes!(deposits::deposits, deposits::make)).routes(one);
             made.routes(routes!(deposits::failed)).routes(routes!(deposits::withdraw))
@@ -121,7 +121,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
             lists.routes(routes!(download::file))
         })
         .part_if(has.mill, "The mill: copies in other stores", mill::router)
-        .part("Daemons and what they work on", routes().routes(routes!(daemons::daemons)))
+        .part("Daemons and what they are working on", routes().routes(routes!(daemons::daemons)))
         .part(
             "Faults: what is broken in the tree",
             routes().routes(routes!(faults::faults)).routes(routes!(faults::faults_csv)),
@@ -136,7 +136,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
         .part("Actions on many jobs", routes().routes(routes!(actions::freeze)).routes(routes!(actions::execute)))
         .part("The audit trail", routes().routes(routes!(audit::audit)).routes(routes!(audit::audit_csv)))
         .part("Alertmanager's webhook", alerts::router())
-        .part("What stores say of their changes", store_events::router())
+        .part("Notifications of changes from stores", store_events::router())
         .part(
             "Rules that act on alerts",
             routes()

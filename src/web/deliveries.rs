@@ -88,7 +88,7 @@ fn problem(error: LinkError) -> Problem {
             }
         }
         LinkError::Store(error) => {
-            tracing::error!("cannot read an archive that was delivered: {error}");
+            tracing::error!("cannot read a delivered archive: {error}");
             let why = "The archive cannot be read from its store; the server's log has the cause.";
             Problem::new(StatusCode::SERVICE_UNAVAILABLE, why)
         }

@@ -81,7 +81,7 @@ impl State {
     pub(super) fn intake(&self) -> Result<&Intake, Problem> {
         self.shared.intake.get().ok_or_else(|| {
             Problem::missing(
-                "This server takes no deposits: start it with --deposits.working, --deposits.profiles, and a catalogue \
+                "This server accepts no deposits: start it with --deposits.working, --deposits.profiles, and a catalogue \
                  in the file of --config.file.",
             )
         })
@@ -144,7 +144,7 @@ impl State {
                     None => sent.fields.push((name, text_of(field).await?)),
                 }
                 if sent.fields.len() > MOST_FIELDS {
-                    return Err(Problem::bad(format!("A form has {MOST_FIELDS} fields at most.")));
+                    return Err(Problem::bad(format!("A form may have at most {MOST_FIELDS} fields.")));
                 }
             }
             Ok(())
@@ -176,12 +176,12 @@ impl State {
             return Ok(intake.make_of(sent.uuid, upload, &request, key, actor, allowance).await?);
         }
         if request.url.is_none() {
-            return Err(Problem::bad("Choose a file, or give a URL."));
+            return Err(Problem::bad("Choose a file, or enter a URL."));
         }
         match intake.begin(request, actor, allowance, key, false).await? {
             Taken::Made(receipt) => Ok(receipt),
             Taken::Withdrawn(id) => Err(Problem::new(StatusCode::CONFLICT, format!("{}.", Past::Withdrawn.why(&id)))),
-            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or give a URL.")),
+            Taken::Uploading(_) | Taken::WouldBeTaken { .. } => Err(Problem::bad("Choose a file, or enter a URL.")),
         }
     }
 }
@@ -207,7 +207,7 @@ pub(super) fn deposit_id(id: &str) -> Result<Uuid, Problem> {
 
 /// There is no such deposit, or it is another depositor's.
 pub(super) fn no_deposit(id: &str) -> Problem {
-    Problem::missing(format!("There is no deposit “{}” of yours. A deposit's id is bid- and a UUID.", quoted(id)))
+    Problem::missing(format!("You have no deposit “{}”. A deposit's id is bid- and a UUID.", quoted(id)))
 }
 
 fn not_a_form(error: &MultipartError) -> Problem {
@@ -231,7 +231,7 @@ async fn text_of(mut field: Field<'_>) -> Result<String, Problem> {
     while let Some(more) = field.chunk().await.map_err(|error| not_a_form(&error))? {
         bytes.extend_from_slice(&more);
         if bytes.len() > MOST_FIELD {
-            return Err(Problem::bad(format!("A field has {MOST_FIELD} bytes at most.")));
+            return Err(Problem::bad(format!("A field may have at most {MOST_FIELD} bytes.")));
         }
     }
     String::from_utf8(bytes).map_err(|_| Problem::bad("A field is not UTF-8."))

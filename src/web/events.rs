@@ -152,7 +152,7 @@ fn event_stream(
             let is_valid = state.http().is_still_valid(authentication, Timestamp::now());
             if !is_valid || state.rights(&authentication.identity) != subscription.role {
                 let name = &authentication.identity.name;
-                tracing::debug!(name, "closed an event stream: credentials not valid any more, or another role");
+                tracing::debug!(name, "closed an event stream: credentials no longer valid, or role changed");
                 return None;
             }
             if let Some(changes) = changes {

@@ -60,7 +60,7 @@ async fn jobs_are_selected_on_a_live_page_acted_on_and_their_ids_copied() {
     browser.run(&format!("{}.click()", box_of(&first))).await;
     let others =
         "return [document.getElementById('others').textContent, document.querySelector('[value=others]').checked]";
-    assert_eq!(browser.run(others).await, json!(["all matching but the 1 selected", true]));
+    assert_eq!(browser.run(others).await, json!(["all matching except the 1 selected", true]));
     browser.run("document.querySelector('#bulk fieldset button').click()").await;
     assert_eq!(browser.run(BAR).await, Value::Null);
 

@@ -108,7 +108,7 @@ async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_whe
             if forged != url {
                 let refused = get(&forged, &[]).await;
                 assert_eq!(refused.status(), StatusCode::NOT_FOUND, "{forged}");
-                assert!(refused.text().await.unwrap().contains("no link to a download"));
+                assert!(refused.text().await.unwrap().contains("not a valid download link"));
             }
         }
         assert_eq!(

@@ -75,7 +75,7 @@ async fn a_collection_is_released_with_its_batches_and_jobs_in_that_order() {
     world
         .run("collection release c10 --dry-run")
         .await
-        .is(0, &["1 of its jobs and 1 of its batches are Held and stay so"]);
+        .is(0, &["1 of its jobs and 1 of its batches are Held and stay Held"]);
     world
         .run_with("collection release c10 --with-jobs", &SURE)
         .await

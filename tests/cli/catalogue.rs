@@ -47,9 +47,7 @@ async fn a_database_is_created_prepared_and_migrated_only_when_that_is_asked_for
     let before = version();
     let said = format!("it can be used; schema {}; `catalogue migrate`, or the first command or daemon", before.trim());
     probe(home).await.is(0, &[&said]);
-    command(home, "catalogue check")
-        .await
-        .is(1, &["check it by the queuekeeper that wrote it, or bring it up to date"]);
+    command(home, "catalogue check").await.is(1, &["check it with the queuekeeper that wrote it, or migrate it"]);
     assert_eq!(version(), before);
 
     server.sql("postgres", "ALTER DATABASE records SET default_transaction_read_only = on");
@@ -67,7 +65,7 @@ async fn the_catalogue_of_a_standalone_repository_is_named_by_its_directory() {
     fs::create_dir(&data).unwrap();
     catalogue(&["check"]).await.is(4, &["data/catalogue.db: there is none; `catalogue migrate` creates it"]);
     catalogue(&["migrate"]).await.is(0, &["created with schema"]);
-    catalogue(&["check"]).await.is(0, &["nothing is wrong"]);
+    catalogue(&["check"]).await.is(0, &["no problems found"]);
     catalogue(&["backup", &backup]).await.is(0, &["wrote "]);
 
     // A damaged one, and the backup in its place.
@@ -81,7 +79,7 @@ async fn the_catalogue_of_a_standalone_repository_is_named_by_its_directory() {
         let _ = fs::rename(home.join("data").join(name), home.join("data/damaged").join(name));
     }
     fs::copy(&backup, &file).unwrap();
-    catalogue(&["check"]).await.is(0, &["nothing is wrong"]);
+    catalogue(&["check"]).await.is(0, &["no problems found"]);
     catalogue(&["migrate"]).await.is(0, &["is up to date"]);
 
     run(home, &["catalogue", "check"]).await.is(2, &["--config.file <FILE>"]);

@@ -100,11 +100,12 @@ impl Client {
         let mut other = deposit.clone();
         other.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         let (status, problem) = self.begin(Some(key), &other).await;
-        let expected = format!("is another deposit: its {what} differs");
+        let expected = format!("is a different deposit: its {what} differs");
         assert!(status == 422 && says(&problem, &expected), "{status} {problem}");
     }
 
-    /// Purges the batch of a key, and checks that nothing is made of the key any more: neither the same deposit, nor another one.
+    /// Purges the batch of a key, and checks that nothing is made of the key any more: neither the same deposit, nor another
+    /// one.
     pub(super) async fn not_made_again(&self, key: &str, deposit: &Value, batch: &str) {
         let purge = json!({"action": "purge", "on": batch, "reason": "it is done"});
         let request = self.request(Method::POST, "/api/v1/actions").header("content-type", "application/json");
@@ -117,7 +118,7 @@ impl Client {
             again.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
             let (status, problem) = self.begin(Some(key), &again).await;
             assert!(
-                status == 409 && says(&problem, "its batch was removed from the queue since"),
+                status == 409 && says(&problem, "its batch has since been removed from the queue"),
                 "{status} {problem}"
             );
         }

@@ -109,7 +109,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
         let text: String = reports.iter().filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         text.replace("=\r\n", "").replace("=\n", "")
     };
-    let says = async || report().contains("copies of the object are still to come.");
+    let says = async || report().contains("some copies of the object are still pending.");
     eventually(Duration::from_mins(1), "its report says it", says).await;
     let resume = ["mill", "resume", "--store", "copies", "--reason", "it is back", "--data", &text];
     run(&data, &resume).await.is(0, &["store copies is resumed"]);
@@ -154,11 +154,11 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     let config = directory.path().join("config.yml");
     std::fs::write(&config, format!("catalogue: {{url: \"sqlite:{text}/catalogue.db\"}}\n")).unwrap();
     let config = config.display().to_string();
-    run(&data, &["catalogue", "check", "--config.file", &config]).await.is(0, &["nothing is wrong"]);
+    run(&data, &["catalogue", "check", "--config.file", &config]).await.is(0, &["no problems found"]);
     // From cron: what waits is asked for, and workers elsewhere do it.
     let produce = async |what: &str| run(&data, &["mill", "produce", what, "--once", "--data", &text]).await;
     produce("duplication").await.is(0, &["duplication: the loop is done, and the next one is not due"]);
-    produce("stats").await.is(0, &["stats: spaces were counted within a day"]);
+    produce("stats").await.is(0, &["stats: spaces were already counted within the last day"]);
     produce("noop").await.is(0, &["noop: 1 task that does nothing"]);
-    run(&data, &["mill", "queues", "--data", &text]).await.is(1, &["duplication-low         1", "workers for: NOOP"]);
+    run(&data, &["mill", "queues", "--data", &text]).await.is(1, &["duplication-low         1", "has workers: NOOP"]);
 }

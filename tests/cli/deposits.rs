@@ -80,7 +80,10 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!(client.get(&format!("/api/v1/deposits/{id}")).await.1["outcome"].as_str().unwrap()[..8], *"refused:");
     let id = client.begin(None, &deposit).await.1["id"].as_str().unwrap().to_owned();
     let (status, problem) = client.upload(&id, 0, "more than announced").await;
-    assert!(status == 400 && says(&problem, "more came than the 11 bytes that were announced"), "{problem}");
+    assert!(
+        status == 400 && says(&problem, "more data was received than the 11 bytes that were announced"),
+        "{problem}"
+    );
     let give_up = || client.request(Method::DELETE, &format!("/api/v1/deposits/{id}")).send();
     assert_eq!(give_up().await.unwrap().status(), 204);
     assert_eq!(give_up().await.unwrap().status(), 404);
@@ -119,7 +122,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
 /// What is wrong is said before anything is uploaded, and a dry run leaves nothing.
 async fn refuses_what_is_wrong(client: &Client, working: &Path, deposit: &Value) {
     for (change, expected) in [
-        (json!({"profile": "none"}), "there is no \"none\" for you; there is default"),
+        (json!({"profile": "none"}), "you may not deposit for \"none\"; your profiles: default"),
         (json!({"filename": "../a"}), "file name"),
         (json!({"url": "http://127.0.0.1:1/a"}), "url: "),
         (json!({"digest": "md5:1"}), "digest: "),
@@ -268,7 +271,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let node = node.to_string();
     assert!(node.contains("for ada") && node.contains("ada@x.example"), "{node}");
     let other = [&submit[..], &more, &["--title", "Another"]].concat();
-    run(home, &other).await.is(3, &["is another deposit: its title differs"]);
+    run(home, &other).await.is(3, &["is a different deposit: its title differs"]);
     run(home, &[&submit[..], &["--notification", "nobody"]].concat())
         .await
         .is(2, &["\"nobody\" is not a mail address"]);
@@ -303,7 +306,7 @@ async fn refuses_what_is_too_much(busy: &Client, working: &Path) {
     let large = "x".repeat(2_000);
     let large = busy.form("/poster/submit", Some(("large.txt", &large)), &fields("file")).await;
     let (status, text) = answer(large).await;
-    let why = "It has more than 1,000 bytes, which is all that you may upload in 24 hours.";
+    let why = "It has more than 1,000 bytes, your limit for uploads in 24 hours.";
     assert!(status == 413 && text.to_string().contains(why), "{text}");
     assert_eq!(batches(working), before, "what came is removed");
 

@@ -31,7 +31,7 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     run(directory.path(), &ingest).await.is(1, &["there is no catalogue in the configuration"]);
     run(directory.path(), &[ingest.as_slice(), &["--daemons", "storing,none"]].concat()).await.is(2, &["\"none\""]);
     let unsent = [ingest.as_slice(), &["--daemons", "storing,notify", "--mail.reply-to", "a@test.edu"]].concat();
-    run(directory.path(), &unsent).await.is(2, &["--mail.reply-to", "no mails are made here"]);
+    run(directory.path(), &unsent).await.is(2, &["--mail.reply-to", "no mails are created here"]);
     std::fs::write(&config, format!("{text}catalogue: {{url: \"sqlite:{catalogue}\"}}\n")).unwrap();
     std::fs::write(at("profiles/wrong.yaml"), "name: wrong\nodd: 1\n").unwrap();
     run(directory.path(), &ingest).await.is(1, &["wrong.yaml, line 2", "odd"]);
@@ -215,5 +215,5 @@ async fn a_signal_lets_transfers_of_working_files_end_and_a_second_one_does_not(
     let ended = eventually_some(limit, "it ends", async || child.try_wait().unwrap()).await;
     let log = log.join().unwrap();
     assert_eq!(ended.code(), Some(1), "{log:#?}");
-    assert!(log.iter().any(|line| line.contains("by a second signal")), "{log:#?}");
+    assert!(log.iter().any(|line| line.contains("after a second signal")), "{log:#?}");
 }

@@ -65,13 +65,13 @@ async fn what_a_killed_command_left_holds_its_item_for_a_minute_and_is_settled_b
     }
     check.is(
         1,
-        &["a change of a killed process is not settled: add of main/space/a by ", "change something in that store"],
+        &["a change of a killed process is not settled: add of main/space/a by ", "make a change in that store"],
     );
     // What it wrote counts as left after a day.
     let left = fs::File::options().write(true).open(&temporary(home)[0]).unwrap();
     left.set_modified(SystemTime::now() - Duration::from_hours(48)).unwrap();
     command(home, "store put /dev/null main/space/fourth").await.is(0, &[]);
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
     assert_eq!(temporary(home), [""; 0].map(PathBuf::from));
     command(home, "store put /dev/null main/space/a").await.is(0, &["entity tag"]);
 }
@@ -96,7 +96,7 @@ async fn an_interrupted_copy_ends_at_once_and_leaves_nothing() {
     assert!(!home.join("objects/space/copy").exists() && temporary(home).is_empty());
     // Nothing holds the item.
     command(home, "store put /dev/null main/space/copy").await.is(0, &[]);
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn a_limit_of_file_sizes_is_reported_as_a_full_disk() {
     assert_eq!(output.status.code(), Some(1), "{:?}: {err}", output.status);
     assert!(err.contains("no space is left on it; nothing was written"), "{err}");
     assert!(!home.join("objects/space/large").exists() && temporary(home).is_empty());
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
 }
 
 /// A small file system, for as long as it lives.
@@ -158,7 +158,7 @@ async fn a_full_disk_refuses_content_and_lets_items_be_deleted() {
     drop(fs::write(disk.0.join("filler"), vec![0; 2 << 20]));
     command(home, &put).await.is(1, &["no space is left on it"]);
     command(home, "store rm main/space/part --yes").await.is(0, &["deleted main/space/part"]);
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
     fs::remove_file(disk.0.join("filler")).unwrap();
     command(home, &format!("store put {} main/space/part", part.display())).await.is(0, &[]);
 }

@@ -44,7 +44,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ),
         ("job 3", 0, &["jid0000000003"]),
         ("job jid0000000999", 4, &["there is no job jid0000000999"]),
-        ("job jid3", 2, &["not the id of a job", "jid0000000042"]),
+        ("job jid3", 2, &["not a job id", "jid0000000042"]),
         (
             "job jid0000000001 why",
             0,
@@ -61,9 +61,9 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ("batches --state failed", 0, &["no batch matches"]),
         ("batch bid0000000000", 0, &["12: 9 not done, 1 failed, 1 completed, 1 deleted", "uuid-0"]),
         ("batch 0", 0, &["bid0000000000"]),
-        ("batch 999", 4, &["no batch of the id or UUID “bid0000000999”"]),
+        ("batch 999", 4, &["no batch with the id or UUID “bid0000000999”"]),
         ("batch uuid-0", 0, &["bid0000000000"]),
-        ("batch uuid-1", 4, &["no batch of the id or UUID “uuid-1”"]),
+        ("batch uuid-1", 4, &["no batch with the id or UUID “uuid-1”"]),
         ("access", 0, &["small  qid0000000000  failed", "2.0 KiB", "t-0", "no such object"]),
         ("access large", 0, &["no request matches"]),
         ("access small qid0000000001", 4, &["no such request"]),
@@ -86,7 +86,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
             0,
             &[
                 "no matching fault is confirmed",
-                "a single walk cannot detect whether it lasts",
+                "a single walk cannot show whether it lasts",
                 "(no_daemon): ",
                 "a fault after 5 min",
             ],
@@ -96,7 +96,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
             0,
             &[
                 " under way, oldest wait ",
-                "One look does not show whether it flows: --watch does.",
+                "A single read cannot show whether the queue is moving; --watch can.",
                 "(no_daemon): ",
                 "a fault after 5 min",
                 "Not included: working storage",

@@ -50,12 +50,14 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     prices("{currency: USD, stores: {main: {per_gib: -1}}}");
     command(home, "mill queues").await.is(2, &["mill: prices: main: a price is 0 or more"]);
     prices("{currency: \"\", stores: {}}");
-    command(home, "mill queues").await.is(2, &["prices: currency: write 1 to 8 characters, such as USD"]);
+    command(home, "mill queues").await.is(2, &["prices: currency: expected 1 to 8 characters, such as USD"]);
     config(&accounts(""));
     let shown = "one in replica: at most 500 requests a second; leaves out *.tmp";
     let file = home.join("config.yml").display().to_string();
     program::run(home, &["check-config", &file]).await.is(0, &[shown]);
-    command(home, "mill queues").await.is(1, &["one has no policy, and is copied nowhere: duplication-accounts.json"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["one has no policy, so nothing of it is copied: duplication-accounts.json"]);
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
     let policy = home.join("policies/one-duplication-policy.json");
     fs::write(&policy, POLICY.replace("\"2\"", "\"7\"")).unwrap();
@@ -68,21 +70,23 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
         .is(0, &["one: its policy file is valid, and no copy would stop being maintained"]);
     command(home, "mill queues")
         .await
-        .is(0, &["audit", "bit: no loop has begun yet", "no process with workers", shown]);
+        .is(0, &["audit", "bit: no loop has begun yet", "no worker process has reported", shown]);
 
     fs::write(&policy, POLICY.replacen('{', "{\"spacesToIgnor\": [\"tmp\"], ", 1)).unwrap();
     command(home, "mill policy check")
         .await
-        .is(1, &["one-duplication-policy.json: the key \"spacesToIgnor\" is unknown; write spacesToIgnore"]);
+        .is(1, &["one-duplication-policy.json: the key \"spacesToIgnor\" is unknown; use spacesToIgnore"]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
     let list = home.join("policies/duplication-accounts.json");
     fs::write(&list, r#"["own"]"#).unwrap();
-    let stray = "duplication-accounts.json names \"own\", which the configuration does not have, and not \"one\"";
+    let stray = "duplication-accounts.json names \"own\", which is not in the configuration, but not \"one\"";
     command(home, "mill policy check").await.is(1, &["one: not in the list of accounts", stray]);
     command(home, "mill queues").await.is(1, &[stray]);
     command(home, "mill policy plan one").await.is(1, &["the key \"spacesToIgnor\" is unknown"]);
     fs::write(&list, r#"["one"]"#).unwrap();
-    command(home, "mill produce duplication --once --frequency 0s").await.is(2, &["write a time of 1s or more"]);
+    command(home, "mill produce duplication --once --frequency 0s")
+        .await
+        .is(2, &["expected a duration of at least 1s"]);
     fs::write(&policy, POLICY.replacen('{', "{\"owner\": \"ours\", ", 1)).unwrap();
     command(home, "mill policy check")
         .await
@@ -124,7 +128,8 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let left_out = "mill spaces one/theses --key x.tmp";
     let is_done = async || command(home, &format!("{left_out} -o json")).await.json()["is_done"] == true;
     eventually(minute, "its change is looked at", is_done).await;
-    let why = ["what policies want them to be", "The copy in replica is left out: replica takes no keys such as *.tmp"];
+    let why =
+        ["as the policies require", "The copy in replica is left out: replica does not accept keys such as *.tmp"];
     command(home, left_out).await.is(0, &why);
     assert_eq!(copy("x.tmp").await, None);
     command(home, "mill spaces one/theses --prefix x").await.is(0, &["fewer, as keys are left out", "LEFT OUT IN"]);
@@ -155,7 +160,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill pause --account other --reason moves").await.is(4, &["there is no account \"other\""]);
     command(home, "mill pause --store other --reason moves").await.is(4, &["no account has a store other"]);
     command(home, &format!("mill pause {pause}")).await.is(0, &["one in replica is paused"]);
-    command(home, &format!("mill pause {pause}")).await.is(3, &["one in replica is paused already; nothing was done"]);
+    command(home, &format!("mill pause {pause}")).await.is(3, &["one in replica is already paused; nothing was done"]);
     command(home, &format!("store put {content} main/theses/paused")).await.is(0, &[]);
     let task = "mill spaces one/theses --key paused -o json";
     let state = async || command(home, task).await.json()["tasks"][0]["state"].as_str().map(str::to_owned);
@@ -164,13 +169,13 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     why.is(0, &["The copy in replica waits, as ", " has paused one in replica since ", ": moves"]);
     command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits"]);
     assert_eq!(copy("paused").await, None);
-    command(home, "mill spaces one/theses --key a/b").await.is(0, &["what policies want them to be"]);
+    command(home, "mill spaces one/theses --key a/b").await.is(0, &["as the policies require"]);
     command(home, "mill resume --store replica --reason moved").await.is(3, &["store replica is not paused"]);
     command(home, "mill resume --account one --store replica --reason moved")
         .await
         .is(0, &["one in replica is resumed"]);
     eventually(minute, "it is copied", async || copy("paused").await.as_deref() == Some("two\n")).await;
-    command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one was seen to have other"]);
+    command(home, "mill spaces one/theses --key other").await.is(4, &["No store of one is known to have other"]);
     command(home, "mill dead-letters").await.is(0, &["there are no dead letters"]);
     let number = held().await[0]["number"].to_string();
     command(home, &format!("mill retry {number} --reason right"))
@@ -184,12 +189,15 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     fs::write(&policy, "{}").unwrap();
     command(home, "mill queues")
         .await
-        .is(1, &["The policy file of one would stop maintaining copies; that waits for an admin"]);
+        .is(1, &["The policy file of one would stop maintaining copies; this waits for an admin"]);
     let plan = command(home, "mill policy plan one").await;
-    plan.is(0, &["to be copied: about 0 items", "no longer kept, and not deleted: 3 items", "theses  main  replica"]);
+    plan.is(
+        0,
+        &["to be copied: about 0 items", "no longer maintained, but not deleted: 3 items", "theses  main  replica"],
+    );
     command(home, "mill policies")
         .await
-        .is(0, &["spaces that are not named: main to replica", "waiting to end: main to replica"]);
+        .is(0, &["all other spaces: main to replica", "waiting to end: main to replica"]);
     command(home, "mill policy check")
         .await
         .is(0, &["copies that an admin has to allow to stop: 1 to 2; that would begin instead: none"]);
@@ -210,14 +218,16 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     assert_eq!(released, &format!(r#""release_task" ["task:{number}"] "right""#));
     assert_eq!(applied, r#""apply_policy" ["policy:one"] "closed""#);
     command(home, "mill queues").await.is(0, &[]);
-    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", ": closed"]);
+    command(home, "mill policies one").await.is(0, &["all other spaces: no copy", ": closed"]);
     kill_process(Pid::from_child(&child.0), Signal::TERM).unwrap();
     assert!(child.0.wait().unwrap().success());
     let log = log.join().unwrap();
     assert!(log.iter().all(|line| !line.contains("ERROR")), "{log:#?}");
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
     command(home, &format!("store put {content} main/theses/later")).await.is(0, &[]);
-    command(home, "mill queues").await.is(1, &["No process of the mill runs, and a change of content waits for one"]);
+    command(home, "mill queues")
+        .await
+        .is(1, &["No process of the mill is running, and a change of content waits for one"]);
     let number = async || {
         let queues = command(home, "mill queues --output json").await;
         serde_json::from_str::<serde_json::Value>(&queues.out).unwrap()["producers"][0]["number"].as_u64().unwrap()

@@ -15,10 +15,10 @@ use super::stores::command;
 /// An operator has a space checked, a viewer sees it, and workers do it.
 pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
     let minutes = Duration::from_mins(2);
-    pages.get("/mill/checks", &["No check was asked for", "Check all that"]).await;
+    pages.get("/mill/checks", &["No check has been requested", "Check all content of"]).await;
     let space = "/mill/spaces/one/theses";
     pages.get(space, &["/mill/checks/new?account=one&#38;store=main&#38;space=theses\">Check now"]).await;
-    pages.get("/mill/spaces", &["Check all that", "action=\"../mill/checks/new\""]).await;
+    pages.get("/mill/spaces", &["Check all content of", "action=\"../mill/checks/new\""]).await;
     for path in [space, "/mill/checks"] {
         let (_, of_viewer) = pages.ask("vera", path, None).await;
         assert!(!of_viewer.contains("Check now") && !of_viewer.contains("Check all"), "{of_viewer}");
@@ -65,7 +65,7 @@ pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
     pages.get(item, &["content damaged", "key=a%2Fb\">Check now"]).await;
     rot(&home.join("objects/theses/a/b"));
     let asked = command(home, "mill verify one/main --background --reason repaired").await;
-    asked.is(0, &["asked for: 2 items with ", "mill checks one shows how far it is"]);
+    asked.is(0, &["requested: 2 items with ", "mill checks one shows its progress"]);
     let is_ended = async || {
         let list = pages.json("/api/v1/mill/checks").await;
         let of = |space: &str| {
@@ -114,7 +114,7 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     command(home, "mill adopt one/main/theses --reason ours").await.is(0, &["2 items adopted"]);
     // Nothing is recorded of it; a check of the store finds it all the same.
     fs::create_dir(home.join("objects/foreign")).unwrap();
-    command(home, "mill checks").await.is(0, &["no check was asked for"]);
+    command(home, "mill checks").await.is(0, &["no check has been requested"]);
     let verify = async |words: &str| command(home, &format!("mill verify {words}")).await;
     verify("one/main --dry-run").await.is(2, &["--background"]);
     verify("one/main --background").await.is(2, &["--background needs a --reason"]);
@@ -133,10 +133,10 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     verify("one/main/foreign/found --background --dry-run").await.is(0, &["1 item with 5 bytes to be read"]);
     fs::remove_file(home.join("objects/foreign/found")).unwrap();
     verify("one/main/foreign --background --dry-run").await.is(0, &["0 items with 0 bytes to be read"]);
-    command(home, "mill checks").await.is(0, &["no check was asked for"]);
+    command(home, "mill checks").await.is(0, &["no check has been requested"]);
     command(home, "mill checks --before 1").await.is(0, &["there are no checks with a number below 1"]);
-    verify("one/main --background --reason odd").await.is(0, &["asked for: 2 items with 8 bytes"]);
-    verify("one/main/theses --background --reason again").await.is(0, &["asked for: 2 items"]);
+    verify("one/main --background --reason odd").await.is(0, &["requested: 2 items with 8 bytes"]);
+    verify("one/main/theses --background --reason again").await.is(0, &["requested: 2 items"]);
     let list = command(home, "mill checks --output json").await.json();
     let found: Vec<_> = list["items"].as_array().unwrap().iter().map(|check| &check["space"]).collect();
     assert_eq!(found, ["theses", "foreign"], "{list}");
@@ -152,5 +152,5 @@ async fn what_a_check_takes_is_shown_before_workers_are_asked_for_it() {
     let checks: Vec<_> = records.iter().filter(|of| of["action"] == json!("check_content")).collect();
     assert_eq!(checks[0]["targets"], json!(["check:one/main"]), "{trail}");
     assert_eq!(checks[0]["operations"], json!(["read 2 items with 8 bytes"]), "{trail}");
-    assert!(trail.contains("it was under way already, and goes on"), "{trail}");
+    assert!(trail.contains("it was already in progress and continues"), "{trail}");
 }

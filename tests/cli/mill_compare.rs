@@ -29,7 +29,7 @@ async fn what_a_store_lists_is_compared_with_the_content_index() {
     compare("one").await.is(2, &["ACCOUNT/STORE"]);
     compare("one/main/theses/a").await.is(2, &["name a space, or a store"]);
     compare("one/main/none").await.is(4, &["there is no such space"]);
-    compare("one/main/x-reports").await.is(4, &["“x-reports” is not for content"]);
+    compare("one/main/x-reports").await.is(4, &["x-reports” is reserved"]);
     let foreign = compare("one/main").await;
     foreign.is(7, &["one/main/theses/a: stored, not recorded\n", "3 stored, not recorded", "3 items differ"]);
     command(home, "mill adopt one/main/theses --reason ours").await.is(0, &["3 items adopted"]);

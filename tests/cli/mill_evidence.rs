@@ -115,7 +115,7 @@ async fn auditors_get_the_chain_of_reports_verified_and_the_audit_log() {
         command(home, &format!("mill audit {what}")).await.is(2, &["name a space: ACCOUNT/STORE/SPACE"]);
     }
     let unknown = command(home, "mill audit one/1/nope").await;
-    unknown.is(4, &["the audit log has no event of a space nope in main"]);
+    unknown.is(4, &["the audit log has no events of a space nope in main"]);
     assert_eq!(unknown.out, "");
     command(home, "mill audit one/1/theses --format xml").await.is(2, &["tsv"]);
 }

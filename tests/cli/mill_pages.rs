@@ -148,7 +148,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let pages = Pages { base, http: reqwest::Client::builder().redirect(Policy::none()).build().unwrap() };
 
     // A policy is made on the page: first what it would do, then the files that Mill reads.
-    pages.get("/mill", &["one has no policy, and is copied nowhere", "No worker process has reported"]).await;
+    pages.get("/mill", &["one has no policy, so nothing of it is copied", "No worker process has reported"]).await;
     let change = [("change", "defaults"), ("pair", "1>2")];
     assert_eq!(pages.ask("oscar", "/mill/policies/one/plan", Some(&change)).await.0, 403);
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&change)).await;
@@ -165,22 +165,22 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(save("ada", &first, &copied, "copies").await.0, 303);
     assert_eq!(fs::read_to_string(home.join("policies/duplication-accounts.json")).unwrap(), "[\n  \"one\"\n]\n");
     let (code, text) = save("ada", &first, &copied, "again").await;
-    assert!(code == 409 && text.contains("was changed since this was prepared"), "{code}: {text}");
+    assert!(code == 409 && text.contains("was changed after this preview"), "{code}: {text}");
     assert!(!text.contains("Save it"), "{text}");
     // A change of the file that waits is named before another one brings it into force as well.
     let edited = home.join("policies/one-duplication-policy.json");
     let saved = fs::read_to_string(&edited).unwrap();
     fs::write(&edited, r#"{"defaultPolices": []}"#).unwrap();
-    pages.get("/mill/policies/one", &["the key &#34;defaultPolices&#34; is unknown; write defaultPolicies"]).await;
+    pages.get("/mill/policies/one", &["the key &#34;defaultPolices&#34; is unknown; use defaultPolicies"]).await;
     let ignore = [("change", "ignore"), ("space", "tmp")];
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("Saving this replaces a policy file that cannot be read"), "{plan}");
     fs::write(&edited, r#"{"owner": "ours"}"#).unwrap();
-    pages.get("/mill/policies/one", &["unknown here, and have no effect: owner"]).await;
+    pages.get("/mill/policies/one", &["Unknown keys in the policy file have no effect: owner"]).await;
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&[("change", "again"), ("number", "1")])).await;
     assert!(plan.contains("saving this overwrites them: For all spaces that are not named"), "{plan}");
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
-    assert!(plan.contains("saving this brings them into force as well: For all spaces that are not named"), "{plan}");
+    assert!(plan.contains("saving this puts them into force as well: For all spaces that are not named"), "{plan}");
     fs::write(&edited, saved).unwrap();
     let (_, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&ignore)).await;
     assert!(plan.contains("Save it") && !plan.contains("as well"), "{plan}");
@@ -189,7 +189,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let outcomes: Vec<_> =
         saves["items"].as_array().unwrap().iter().map(|item| item["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["conflict", "done"], "{saves}");
-    assert!(saves["items"][0]["detail"].as_str().unwrap().contains("was changed since this was prepared"), "{saves}");
+    assert!(saves["items"][0]["detail"].as_str().unwrap().contains("was changed after this preview"), "{saves}");
     assert_eq!(
         (&saves["items"][1]["targets"][0], &saves["items"][1]["reason"]),
         (&json!("policy:one"), &json!("copies"))
@@ -212,7 +212,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let number = number.await.to_string();
-    pages.get("/mill/held", &["theses/a/b", "one in replica", "An admin releases or drops them"]).await;
+    pages.get("/mill/held", &["theses/a/b", "one in replica", "Only an admin can release or drop them"]).await;
     pages.get("/mill/spaces", &["one/theses", "1 item, copied from main"]).await;
     pages.get("/mill/spaces/one/theses?prefix=a%2F", &["a/b", "not up to date in replica"]).await;
     pages.get("/mill/spaces/one/theses?prefix=b", &["There is no such item"]).await;
@@ -279,7 +279,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     assert_eq!(pages.ask("vera", "/mill/pause", Some(&form("it moves"))).await.0, 403);
     assert_eq!(pages.ask("oscar", "/mill/pause", Some(&form("it moves"))).await.0, 303);
     let (code, text) = pages.ask("oscar", "/mill/pause", Some(&form("again"))).await;
-    assert!(code == 409 && text.contains("Store replica is paused already; nothing was done"), "{code}: {text}");
+    assert!(code == 409 && text.contains("Store replica is already paused; nothing was done"), "{code}: {text}");
     pages.get("/mill", &["store replica", "oscar", "it moves", "Resume", "Pause an account or a store"]).await;
     let (_, of_viewer) = pages.ask("vera", "/mill", None).await;
     assert!(of_viewer.contains("it moves") && !of_viewer.contains("Resume</button>"), "{of_viewer}");
@@ -320,5 +320,5 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let none = json!({"is_listed": true, "policy": {}}).to_string();
     assert_eq!(save("ada", &version().await, &none, "closed").await.0, 303);
     pages.get("/mill/policies/one", &["closed", "no copy"]).await;
-    command(home, "mill policies one").await.is(0, &["spaces that are not named: no copy", "by ada: closed"]);
+    command(home, "mill policies one").await.is(0, &["all other spaces: no copy", "by ada: closed"]);
 }

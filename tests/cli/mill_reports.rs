@@ -45,7 +45,7 @@ pub(super) async fn reports_are_shown(home: &Path, pages: &Pages) {
     plant_incomplete(home, number).await;
     pages.get("/mill", &["The newest report on 1 space is incomplete"]).await;
     pages.get("/mill/reports?unsuccessful=true&space=theses", &["2 items never reached"]).await;
-    pages.get("/mill/reports?unsuccessful=true&store=replica", &["No such report"]).await;
+    pages.get("/mill/reports?unsuccessful=true&store=replica", &["No report matches"]).await;
     let (_, empty) = pages.ask("vera", "/mill/reports?account=other", None).await;
     assert!(empty.contains("no account"), "{empty}");
     let one = format!("/mill/reports/{number}");
@@ -152,7 +152,7 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     command(home, &format!("mill reports {number} --space theses")).await.is(2, &["cannot be used with"]);
     command(home, "mill queues")
         .await
-        .is(1, &["The newest report on 1 space is a failure, and not all of that is repaired"]);
+        .is(1, &["The newest report on 1 space is a failure, and not all of its errors are repaired"]);
 
     let one = format!("mill reports {number}");
     command(home, &one).await.is(0, &["one/theses in main", "not as recorded", "proven by reading", "content damaged"]);
@@ -181,5 +181,5 @@ async fn reports_are_listed_and_shown_and_their_files_are_written() {
     command(home, "mill reports --unsuccessful").await.is(0, &["incomplete", "2 items never reached"]);
     command(home, &one).await.is(0, &["skipped: its turn is in another loop", "never reached"]);
     fs::remove_file(&stored).unwrap();
-    read("csv").await.is(4, &["are not where they were stored"]);
+    read("csv").await.is(4, &["were not found in the store"]);
 }

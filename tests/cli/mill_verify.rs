@@ -76,7 +76,7 @@ async fn decide(home: &Path) {
     repair("4711").await.is(4, &["there is no open bit error 4711"]);
     repair("one/main/theses/a").await.is(4, &["nothing is known to be wrong with one/main/theses/a"]);
     for what in ["one/main/theses", "abc"] {
-        repair(what).await.is(2, &["name a bit error by its number, or one item: ACCOUNT/STORE/SPACE/KEY"]);
+        repair(what).await.is(2, &["expected the number of a bit error, or an item: ACCOUNT/STORE/SPACE/KEY"]);
     }
     repair("one/1/theses/b/c").await.is(0, &["the repair of one/main/theses/b/c waits for a worker"]);
     repair(&number.to_string()).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
@@ -114,7 +114,7 @@ async fn stop_repairs(home: &Path) {
     let act = async |what: &str| command(home, &format!("mill {what} --reason disks")).await;
     act("stop-repairs cold").await.is(4, &["no account has a store \"cold\""]);
     act("stop-repairs").await.is(0, &["automatic repairs in all stores are stopped"]);
-    act("stop-repairs").await.is(3, &["repairs in all stores are stopped already; nothing was done"]);
+    act("stop-repairs").await.is(3, &["repairs in all stores are already stopped; nothing was done"]);
     act("stop-repairs main").await.is(0, &["automatic repairs in main are stopped"]);
     let stops = command(home, "mill errors --output json").await.json()["stops"].clone();
     command(home, "mill errors").await.is(0, &["automatic repairs in main are stopped, for "]);
@@ -201,16 +201,14 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
     command(home, "mill verify one/cold").await.is(4, &["one has no store “cold”"]);
     command(home, "mill verify other/main").await.is(4, &["no account “other”"]);
-    command(home, "mill verify one/main/x-queuekeeper-aside")
-        .await
-        .is(4, &["“x-queuekeeper-aside” is not for content"]);
+    command(home, "mill verify one/main/x-queuekeeper-aside").await.is(4, &["“x-queuekeeper-aside” is reserved"]);
     command(home, "mill verify one/main//a").await.is(2, &["name the space that the item is in"]);
     // Another store that is away does not matter.
     fs::rename(home.join("replica"), home.join("away")).unwrap();
     command(home, "mill verify one/main/theses/a").await.is(0, &["1 item proven"]);
     command(home, "mill compare one/main").await.is(0, &["2 items with 8 bytes as recorded"]);
     let away = command(home, "mill verify one/replica --background --dry-run").await;
-    let why = "there is no such directory; make it, or mount its volume";
+    let why = "there is no such directory; create it, or mount its volume";
     assert!(away.code == 1 && away.err.matches(why).count() == 1, "{away:?}");
     fs::rename(home.join("away"), home.join("replica")).unwrap();
     command(home, "mill verify one").await.is(2, &["ACCOUNT/STORE"]);
@@ -219,10 +217,10 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
         7,
         &["one/main/theses/b/c: content damaged\n", "1 item proven by reading 4 bytes, 1 wrong", "1 wrong, 0 not"],
     );
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
 
     // What is wrong waits for a person, which is said where people look.
-    command(home, "mill queues").await.is(1, &["A copy is not what was recorded: it has a bit error"]);
+    command(home, "mill queues").await.is(1, &["A copy differs from its records: it has a bit error"]);
     decide(home).await;
     let list = home.join("list");
     fs::write(&list, "one/main/theses\n").unwrap();
@@ -231,7 +229,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     fs::write(&list, "# nothing\n").unwrap();
     command(home, &produce).await.is(2, &["it names no space"]);
     fs::write(&list, "/one/1/*\n").unwrap();
-    command(home, &produce).await.is(0, &["bit: the checks that were asked for have not ended"]);
+    command(home, &produce).await.is(0, &["bit: the requested checks have not ended"]);
     let spaces = command(home, "mill spaces -o json").await.json();
     let proofs = &spaces["items"][0]["copies"][0]["proofs"];
     let days = 24 * 60 * 60;

@@ -61,10 +61,10 @@ async fn a_directory_and_several_files_are_one_object_and_what_is_no_file_is_ref
     run(&data, &check).await.is(3, &[problems[0], problems[1], "2 problems; nothing was deposited"]);
     fs::remove_file(pack.join("link")).unwrap();
     fs::remove_file(pack.join("line\nend")).unwrap();
-    run(&data, &check).await.is(0, &["nothing is wrong", "type: container"]);
+    run(&data, &check).await.is(0, &["no problems found", "type: container"]);
     let typed = [&check[..], &["--type", "file"]].concat();
-    run(&data, &typed).await.is(2, &["--type: a directory or several files are a container"]);
-    run(&data, &[&check[..], &["http://127.0.0.1/a"]].concat()).await.is(2, &["deposited alone"]);
+    run(&data, &typed).await.is(2, &["--type: a directory or several files are deposited as a container"]);
+    run(&data, &[&check[..], &["http://127.0.0.1/a"]].concat()).await.is(2, &["cannot be combined with others"]);
 
     // Several files by their paths, from where the command runs.
     let mut several = queuekeeper(&data, &["submit", "herbarium/a.txt", "./herbarium/plates", "--profile", "default"]);
@@ -111,7 +111,7 @@ async fn refused(data: &Path, path: &str, server: &str) {
     let send = async |more: &[&str]| -> Ran {
         run(data, &[&["submit", path, "--server", server, "--profile", "default"], more].concat()).await
     };
-    send(&["--check"]).await.is(0, &["the server would take it"]);
+    send(&["--check"]).await.is(0, &["the server would accept it"]);
     let other = run(data, &["submit", path, "--server", server, "--profile", "none", "--check"]).await;
     other.is(3, &["there is no \"none\" for you"]);
     let file = format!("{path}/a.txt");

@@ -64,9 +64,9 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
         ],
     );
     fs::write(at("merritt/two_content.txt"), ONE).unwrap();
-    import(&["--store", "main"]).await.is(1, &["one_content is the ProfileID of", "merritt/one_content, too"]);
+    import(&["--store", "main"]).await.is(1, &["one_content is also the ProfileID of", "merritt/one_content, too"]);
     fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content")).unwrap();
-    import(&[]).await.is(1, &["line 6: StorageService: say which store takes the place of http://store:35121"]);
+    import(&[]).await.is(1, &["line 6: StorageService: set the store that replaces http://store:35121"]);
     // A URL that is misspelt is not passed over.
     let both = ["--store", "main", "--store", "http://stroe:35121=other"];
     import(&both).await.is(2, &["--store", "http://stroe:35121=other: no profile in"]);
@@ -101,7 +101,7 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
 
     // The same again changes nothing; what a person has edited stays until it is to be replaced.
     fs::write(at("profiles/two_content.yaml"), format!("{yaml}hosts: [data.test.edu]\n")).unwrap();
-    import(&["--store", "main"]).await.is(3, &["two_content.yaml is there and says something else; --force"]);
+    import(&["--store", "main"]).await.is(3, &["two_content.yaml exists and has other contents; --force"]);
     let ran = import(&["--store", "main", "--force"]).await;
     ran.is(0, &["one_content.yaml is unchanged", "two_content.yaml was replaced"]);
     assert_eq!(fs::read_to_string(at("profiles/two_content.yaml")).unwrap(), yaml);

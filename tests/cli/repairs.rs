@@ -77,7 +77,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     };
     put_back();
     let verify = ["object", "verify", &object, "--data", &text];
-    run(&data, &verify).await.is(1, &["the catalogue has version 2 as the newest, and the inventory has 1"]);
+    run(&data, &verify).await.is(1, &["the newest version is 2 in the catalogue and 1 in the inventory"]);
     let planned = run(&data, &with(&["--dry-run"])).await;
     planned.is(0, &["newest        version 1", "would be finished"]);
     run(&data, &verify).await.is(1, &["the inventory has 1"]);
@@ -96,7 +96,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     repository.stop(Signal::TERM);
     begin(&objects, &object).await;
     run(&data, &verify).await.is(1, &["no inventory names it"]);
-    run(&data, &with(&["--yes"])).await.is(3, &["left, since it is recent", "may still be in use"]);
+    run(&data, &with(&["--yes"])).await.is(3, &["left, because it is recent", "may still be in use"]);
     run(&data, &verify).await.is(1, &["no inventory names it"]);
     let all = ["--yes", "--abandoned-after", "0", "-o", "json"];
     let repaired = run(&data, &with(&all)).await.json();
@@ -109,7 +109,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     begin(&objects, lost).await;
     let repair = ["object", "repair", lost, "--data", &text, "--yes", "--abandoned-after", "0"];
     run(&data, &repair).await.is(0, &["1 item that no inventory names: removed"]);
-    run(&data, &repair).await.is(4, &["nothing of it lies in the spaces of the profiles"]);
+    run(&data, &repair).await.is(4, &["none of its content is in the spaces of the profiles"]);
 
     let catalogue = Catalogue::open(&format!("sqlite:{text}/catalogue.db")).await.unwrap();
     let events = catalogue.events(&Events::All, None, 100).await.unwrap();
@@ -136,7 +136,7 @@ async fn rebuild(data: &Path, object: &str) {
     // One that lost its catalogue is not begun anew.
     let standalone = ["standalone", "--data", &text, "--web.listen-address", "127.0.0.1:0"];
     run(data, &standalone).await.is(1, &["the queue has catalogue", "see queuekeeper catalogue rebuild --help"]);
-    run(data, &rebuild).await.is(0, &["2 added, 0 corrected, 0 were right", "finds nothing wrong"]);
+    run(data, &rebuild).await.is(0, &["2 added, 0 corrected, 0 were right", "found nothing wrong"]);
     let mut repository = Repository::start(data);
     run(data, &rebuild).await.is(3, &["is used by another process; stop the repository first"]);
     let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();

@@ -183,7 +183,9 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     run(&data, &[get.as_slice(), &["--version", "2"]].concat()).await.is(4, &["has no version 2; its newest is 1"]);
     run(&data, &["object", "show", &ark]).await.is(2, &["--data: name a repository"]);
     run(&data, &["object", &ark]).await.is(2, &[&format!("an object is shown by 'object show {ark}'")]);
-    run(&data, &["object", "get", &ark, "--data", &text, "--to", "-"]).await.is(2, &["standard output takes one file"]);
+    run(&data, &["object", "get", &ark, "--data", &text, "--to", "-"])
+        .await
+        .is(2, &["only one file can be written to standard output"]);
 
     let stored = files(&data.join("objects/default"));
     let ending = |end: &str| stored.iter().find(|path| path.ends_with(end)).unwrap().clone();
@@ -212,6 +214,6 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     std::fs::write(left.join("left"), "left").unwrap();
     run(&data, &verify).await.is(1, &["v2/content/left\": no inventory names it", "1 difference"]);
     std::fs::remove_dir_all(root).unwrap();
-    run(&data, &verify).await.is(1, &["no complete version of it lies in main/default/"]);
-    run(&data, &get).await.is(1, &["no complete version of it lies in main/default/"]);
+    run(&data, &verify).await.is(1, &["no complete version of it is in main/default/"]);
+    run(&data, &get).await.is(1, &["no complete version of it is in main/default/"]);
 }

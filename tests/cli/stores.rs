@@ -53,13 +53,13 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
         let put = |options: &str| format!("store put {file} {store}/space/a/b.txt {options}");
         command(home, &put("-o json"))
             .await
-            .is(4, &[&format!("there is no space {store}/space; --create-space makes it")]);
+            .is(4, &[&format!("there is no space {store}/space; --create-space creates it")]);
         let wrong = format!("--create-space --digest sha256:{sha256}{sha256}");
         command(home, &put(&wrong)).await.is(1, &["sha256 is ", &format!("expected {sha256}{sha256}")]);
         let written = command(home, &put("--content-type text/plain -o json")).await.json();
         assert_eq!((&written["size"], &written["key"]), (&13.into(), &"a/b.txt".into()), "{written}");
         let digest = written["digests"]["sha256"].as_str().unwrap().to_owned();
-        command(home, &put("-o table")).await.is(3, &["exists; --replace writes over it"]);
+        command(home, &put("-o table")).await.is(3, &["exists; --replace replaces it"]);
         command(home, &put(&format!("--replace --digest SHA-256:{digest}"))).await.is(0, &[&digest]);
 
         command(home, &format!("store ls {store}")).await.is(0, &["space\n"]);
@@ -79,7 +79,7 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
         let (part, state) = (home.join("got.part"), home.join("got.part.state"));
         fs::rename(&got, &part).unwrap();
         let get = format!("store get {store}/space/a/b.txt {to}");
-        command(home, &get).await.is(3, &["got.part exists, and no `store get` began it"]);
+        command(home, &get).await.is(3, &["got.part exists, but is not from `store get`"]);
         assert_eq!(fs::read(&part).unwrap(), b"some content\n");
         fs::write(&state, "of another one").unwrap();
         let held = fs::File::open(&part).unwrap();
@@ -99,7 +99,7 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     command(home, "store cp replica/space/copy replica/space/copy/of/it").await.is(0, &["replica/space/copy/of/it"]);
     command(home, "store cp replica/space/copy main/other/copy")
         .await
-        .is(4, &["there is no space main/other; --create-space makes it"]);
+        .is(4, &["there is no space main/other; --create-space creates it"]);
     command(home, "store cp replica/space/copy main/other/copy --create-space").await.is(0, &["main/other/copy"]);
     assert_eq!(fs::read(home.join("objects/other/copy")).unwrap(), b"some content\n");
 
@@ -126,12 +126,12 @@ async fn content_goes_in_and_comes_out_of_every_store_and_each_change_is_recorde
     command(home, "store verify main/space/a/b.txt").await.is(1, &["missing: the store does not have it", "13 bytes"]);
     command(home, "store put - main/x-duracloud-admin/a --create-space").await.is(3, &["reserved"]);
 
-    command(home, "catalogue check").await.is(0, &["nothing is wrong"]);
+    command(home, "catalogue check").await.is(0, &["no problems found"]);
     let backup = home.join("backup.db");
     command(home, &format!("catalogue backup {}", backup.display())).await.is(0, &["wrote "]);
     assert!(fs::read(&backup).unwrap().starts_with(b"SQLite format 3"));
     let again = format!("catalogue backup {}", backup.display());
-    command(home, &again).await.is(3, &["backup.db exists; --replace writes over it"]);
+    command(home, &again).await.is(3, &["backup.db exists; --replace replaces it"]);
     command(home, &format!("{again} --replace")).await.is(0, &["wrote "]);
 
     // A mistyped path makes no catalogue, and a link in place of a space leads nowhere.
@@ -170,12 +170,14 @@ async fn streams_go_through_pipes_and_what_is_wrong_is_one_line_that_says_what_t
     fs::write(home.join("keys"), "one line only\n").unwrap();
     command(home, "store ls main").await.is(2, &["config.yml, line 3: stores: replica: not a credentials file"]);
     fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("objects").display())).unwrap();
-    command(home, "store put /dev/null main/space/a").await.is(2, &["has no catalogue, in which changes are recorded"]);
+    command(home, "store put /dev/null main/space/a")
+        .await
+        .is(2, &["names no catalogue, which is required to record changes"]);
     command(home, "catalogue check").await.is(2, &["has no catalogue"]);
     fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("gone").display())).unwrap();
     command(home, "store ls main")
         .await
-        .is(1, &["store main: ", "there is no such directory; make it, or mount its volume"]);
+        .is(1, &["store main: ", "there is no such directory; create it, or mount its volume"]);
     fs::write(home.join("catalogue.db"), "no database at all, but more than some bytes of text").unwrap();
     fs::write(&file, "catalogue: {url: \"sqlite:catalogue.db\"}\n").unwrap();
     command(home, "catalogue check").await.is(1, &["catalogue.db: ", "restore it from a backup"]);
@@ -245,7 +247,7 @@ async fn content_that_was_changed_around_the_program_is_reported_and_not_copied(
     for changed in ["some c0ntent\n", "other content\n"] {
         fs::write(home.join("objects/space/a"), changed).unwrap();
         let verified = command(home, "store verify main/space/a -o json").await;
-        verified.is(1, &["\"result\": \"changed\"", "main/space/a: changed: ", ", which the catalogue has recorded"]);
+        verified.is(1, &["\"result\": \"changed\"", "main/space/a: changed: ", " in the catalogue"]);
         for to in ["replica/space/b", "main/space/b"] {
             let copied = command(home, &format!("store cp main/space/a {to}")).await;
             copied.is(1, &["main/space/a: changed: ", "the catalogue has recorded"]);

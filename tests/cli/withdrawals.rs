@@ -131,7 +131,7 @@ impl Caller<'_> {
         client.create(CATALOGUE, b"2c1a62cb-70b1-4ac2-a0f0-9f3a36c1cf6a", &anyone).await.unwrap();
         let begin = self.request(Method::POST, "/api/v1/deposits").header("content-type", "application/json");
         let body = json!({"profile": "demo", "filename": "a.txt", "size": 4}).to_string();
-        says(&self.answer(begin.body(body)).await, 503, "the daemons of this queue have catalogue 2c1a62cb");
+        says(&self.answer(begin.body(body)).await, 503, "the daemons of this queue use catalogue 2c1a62cb");
         client.delete(CATALOGUE, None).await.unwrap();
     }
 
@@ -233,7 +233,7 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     assert!(shown.contains("ago: the wrong files") && !shown.contains(&link), "{shown}");
     let shown = page(&ops, &format!("/batches/{batch}")).await;
     assert!(shown.contains("It was withdrawn by “lab”") && !shown.contains("action=withdraw"), "{shown}");
-    assert!(shown.contains("stay until the cleanup daemon of queuekeeper removes them"), "{shown}");
+    assert!(shown.contains("remain until queuekeeper's cleanup daemon removes them"), "{shown}");
     for job in jobs {
         assert_eq!(queue.load_job(job).await.unwrap().state(), Some(JobState::Deleted));
     }

@@ -23,7 +23,7 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
     assert!(dumped.status.success() && dumped.stdout.is_empty(), "{}", told(&dumped));
     assert!(told(&dumped).contains("2 jobs, 1 batch, 1 access request"), "{}", told(&dumped));
     assert!(
-        told(&dumped).contains("locks of sessions, which are marked and cannot be loaded: 2 znodes"),
+        told(&dumped).contains("locks of sessions, which are marked and will not be loaded: 2 znodes"),
         "{}",
         told(&dumped)
     );

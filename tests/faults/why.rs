@@ -175,7 +175,7 @@ async fn a_batch_says_how_far_it_is() {
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
     let note = r#"{"who":"ann","why":"a court order."}"#;
     world.set("/locks/collections/c10", note).await;
-    let held = "Collection “c10” is held. By “ann”, because of “a court order”. A held job is not released";
+    let held = "Collection “c10” is held. By “ann”, because of “a court order”. Daemons do not release held";
     eventually(LIMIT, "the hold is named", async || of(0).causes[1].evidence.starts_with(held)).await;
     world.delete("/batches/bid0000000001/states/batch-processing").await;
     for folder in ["batch-failed", "batch-completed", "batch-deleted"] {

@@ -274,7 +274,7 @@ async fn all_but_some_by_the_api(world: &World) {
     assert!(refused.code == 400 && refused.text.contains("names jid0000000001, which"), "{}", refused.text);
     let others = json!({"action": "resume", "items": ["jid0000000003"], "except": ["jid0000000004"]});
     let refused = world.post_json(OPERATOR, "/api/v1/lists", &others).await;
-    assert!(refused.code == 400 && refused.text.contains("“except” leaves jobs out"), "{}", refused.text);
+    assert!(refused.code == 400 && refused.text.contains("“except” excludes jobs"), "{}", refused.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -329,7 +329,7 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
 
     let release = "/action?action=release&on=collection:demo";
     let asked = world.get(OPERATOR, release).await;
-    assert!(asked.text.contains("3 of its jobs are Held and stay so"), "{}", asked.text);
+    assert!(asked.text.contains("3 of its jobs are Held and stay Held"), "{}", asked.text);
     let shown = world.get(OPERATOR, &format!("{release}&with_jobs=true")).await;
     assert!(shown.text.contains("then release the batches and jobs of demo that are Held"), "{}", shown.text);
     let form = with(&shown.form("./action"), &[("reason", "the disk is replaced")]);

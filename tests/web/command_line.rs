@@ -38,7 +38,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--web.telemetry-path=/jobs"], &["--web.telemetry-path", "reserved for a page"]),
         (&["--web.config.file=/does/not/exist"], &["--web.config.file", "cannot read /does/not/exist", "No such file"]),
         (&["--mirror.stale-after=10"], &["--mirror.stale-after", "lacks its unit", "1h30m"]),
-        (&["--mirror.drift-interval=1s"], &["--mirror.drift-interval", "less than 10s", "0 is never"]),
+        (&["--mirror.drift-interval=1s"], &["--mirror.drift-interval", "less than 10s", "0 disables it"]),
         (&["--storage.threshold=80"], &["--storage.threshold", "above 0, up to 1", "0.8"]),
         (&["--metrics.collections=9999"], &["--metrics.collections", "0..=200"]),
         (&["--log.level=loud"], &["--log.level", "error, warn, info, debug, trace"]),
@@ -50,7 +50,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--zookeepers=a:1"], &["--zookeepers", "--zookeeper"]),
         (&["--zookeeper=prod=zk1", "--zookeeper=zk2"], &["--zookeeper", "give zk2:2181 one, as prod=zk2:2181"]),
         (&["--zookeeper=prod=zk1 prod=zk2"], &["--zookeeper", "two queues are named prod"]),
-        (&["--zookeeper=Prod=zk1"], &["--zookeeper", "small letters, digits and hyphens"]),
+        (&["--zookeeper=Prod=zk1"], &["--zookeeper", "lower-case letters, digits and hyphens"]),
         (&["--zookeeper=prod=zk1", "--storage.path=/"], &["--storage.path", "belongs to one queue"]),
     ] {
         let output = queuekeeper(&["serve"]).args(arguments).output().unwrap();

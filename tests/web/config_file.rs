@@ -137,11 +137,11 @@ fn a_file_that_everyone_may_write_is_not_taken() {
     // Nor one that everyone may replace, at the start or later.
     set(directory.path(), 0o777);
     let error = ConfigFile::read(&config).unwrap_err().to_string();
-    assert!(error.contains("may write the directory") && error.contains("chmod o-w"), "{error}");
+    assert!(error.contains("may write to the directory") && error.contains("chmod o-w"), "{error}");
     assert!(before.read_again().is_err());
     let refused = run(&["serve", "--config.file", config.to_str().unwrap()], "");
     assert!(
-        refused.status.code() == Some(2) && text(&refused.stderr).contains("may write the directory"),
+        refused.status.code() == Some(2) && text(&refused.stderr).contains("may write to the directory"),
         "{refused:?}"
     );
     set(directory.path(), 0o1777);
@@ -209,7 +209,7 @@ fn a_token_goes_to_standard_output_alone_and_its_line_lets_it_in() {
         (&["token", "a b", "--role", "admin"], "", "must begin with a letter"),
         (&["token", secret, "--role", "admin"], "", "looks like a token"),
         (&["token", "ci", "--role", "admin", "--expires", "2020-01-01"], "", "--expires: the time is in the past"),
-        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is neither a date as 2027-01-31"),
+        (&["token", "ci", "--role", "admin", "--expires", "soon"], "", "“soon” is neither a date such as 2027-01-31"),
         (&["token", "ci", "--role", "admin", "--hash"], "hunter2\n", "32 to 512 random characters"),
         (&["token", "ci", "--role", "admin", "--hash"], "", "32 to 512 random characters"),
     ] {

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, io_code, is_full, one_line};
 use crate::schema;
 
 /// What is wrong with the disk of a backup.
-const FULL: &str = "its disk is full; make space there, or name a file on another disk";
+const FULL: &str = "its disk is full; free space there, or name a file on another disk";
 
 /// Result codes of SQLite: <https://sqlite.org/rescode.html>.
 const IOERR_READ: i32 = 266;
@@ -95,7 +95,7 @@ impl Target<'_> {
         let copy = copy.map_err(|error| self.failed(&error))?;
         let driver_failed = |error: sqlx::Error| Error::from_sqlx(self.database.place(), &error);
         let mut connection = file.connect().await.map_err(driver_failed)?;
-        let path = copy.path().to_str().ok_or_else(|| self.cannot("its path is no text".to_owned()))?.to_owned();
+        let path = copy.path().to_str().ok_or_else(|| self.cannot("its path is not UTF-8".to_owned()))?.to_owned();
         let written = sqlx::query("VACUUM INTO $1").bind(path).execute(&mut connection).await;
         connection.close().await.map_err(driver_failed)?;
         written.map_err(|error| match io_code(&error) {
@@ -103,7 +103,7 @@ impl Target<'_> {
             Some(IOERR_READ | IOERR_SHORT_READ) => driver_failed(error),
             Some(_) if is_full(directory) => self.cannot(FULL.to_owned()),
             Some(_) => {
-                self.cannot(format!("{}; check its disk, and the limit of file sizes", one_line(&error.to_string())))
+                self.cannot(format!("{}; check its disk and the limit on file sizes", one_line(&error.to_string())))
             }
             None => match driver_failed(error) {
                 Error { kind: ErrorKind::Full, .. } => self.cannot(FULL.to_owned()),

@@ -44,8 +44,7 @@ const RESTORE: &str = "restore a backup, and find out who changed the database";
 
 const NOT_THE_ROWS: &str = "report this as a bug; the rows are right";
 
-const SETTLE: &str = "change something in that store, as with queuekeeper store put: that looks at the store and records \
-                      what was done";
+const SETTLE: &str = "make a change in that store, for example with queuekeeper store put: this compares the store and records the outcome";
 
 /// A living process extends its lease long before the end.
 const LEFT: &str = "SELECT change, user_name, store, space, key FROM intents WHERE lease_end < {now}
@@ -69,7 +68,7 @@ const RULES: &[Rule] = &[
         sql: "SELECT {job_text} FROM versions WHERE (file_count, byte_count) <> (
                 SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM files WHERE files.version = versions.id)
             LIMIT $1",
-        what: "a version has other files than when it was recorded, by the job",
+        what: "the files of a version differ from those recorded by the job",
         remedy: REBUILD,
     },
     Rule {
@@ -189,7 +188,7 @@ async fn damage(session: &mut Session, findings: &mut Vec<Finding>) -> Result<()
     let foreign_keys = "SELECT \"table\" FROM pragma_foreign_key_check LIMIT $1";
     for row in session.rows(foreign_keys, values![MOST_FINDINGS]).await? {
         let table: String = session.decode(row.get(0))?;
-        let what = format!("a row of {table} refers to one that is missing");
+        let what = format!("a row of {table} refers to a missing row");
         findings.push(Finding { what, remedy: RESTORE });
     }
     Ok(())
@@ -216,7 +215,7 @@ async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(
 async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
     for ((store, space, proof, day), (kept, counted)) in proofs::deviations(session).await? {
         let what = format!(
-            "the number of items in {store}/{space} with proof {proof} of day {day} since 1970 is {kept}, and there are {counted}"
+            "the number of items in {store}/{space} with proof {proof} of day {day} since 1970 is {kept}, but there are {counted}"
         );
         findings.push(Finding { what, remedy: NOT_THE_ROWS });
     }
@@ -225,7 +224,7 @@ async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Resul
 
 fn compare(findings: &mut Vec<Finding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
     if kept != counted {
-        let what = format!("counter {} of {scope:?} is {kept}, and there are {counted}", counter.as_str());
+        let what = format!("counter {} of {scope:?} is {kept}, but there are {counted}", counter.as_str());
         findings.push(Finding { what, remedy: NOT_THE_ROWS });
     }
 }

@@ -36,22 +36,23 @@ pub enum ErrorKind {
     #[error("cannot be opened: {0}; check that its directory exists and belongs to the user of this program")]
     Open(String),
     /// Another process is writing and does not come to an end.
-    #[error("locked by another process for too long; try again, or end what holds it open")]
+    #[error("locked by another process for too long; try again, or stop the process that has it open")]
     Locked,
     /// It cannot be written.
     #[error("read-only; make the file and its directory (or the database) writable for the user of this program")]
     ReadOnly,
     /// The file is damaged, or no SQLite database.
     #[error(
-        "damaged, or not a database: {0}; restore it from a backup, or, where there is none, move it away (a file with its \
-         -wal and -shm) and run `catalogue rebuild`"
+        "damaged, or not a database: {0}; restore it from a backup or, if there is none, move it away (a file with its -wal and -shm) and run `catalogue rebuild`"
     )]
     Corrupt(String),
     /// The database belongs to something else.
     #[error("the database of another program ({0}); name an empty database or a file that does not exist")]
     Foreign(String),
     /// A newer program has changed the schema.
-    #[error("was written by a newer queuekeeper (schema {found}, this program knows {known}); upgrade this program")]
+    #[error(
+        "was written by a newer queuekeeper (schema {found}, this program supports up to {known}); upgrade this program"
+    )]
     Newer {
         /// The version of the schema.
         found: i64,
@@ -60,8 +61,7 @@ pub enum ErrorKind {
     },
     /// The schema is of an earlier program, and is not to be changed.
     #[error(
-        "has schema {found}, and this program checks schema {known}: check it by the queuekeeper that wrote it, or bring \
-         it up to date by `catalogue migrate`"
+        "has schema {found}, but this program checks schema {known}: check it with the queuekeeper that wrote it, or migrate it with `catalogue migrate`"
     )]
     Older {
         /// The version of the schema.
@@ -78,16 +78,16 @@ pub enum ErrorKind {
         create: String,
     },
     /// There is no connection to the server, or no answer.
-    #[error("cannot be reached: {0}; check that the server runs and that host and port are right")]
+    #[error("cannot be reached: {0}; check that the server is running, and host and port")]
     Away(String),
     /// No encrypted connection comes about.
     #[error(
-        "no connection by TLS: {0}; check sslmode and sslrootcert in its URL, and the certificate and the setting ssl of \
+        "no TLS connection: {0}; check sslmode and sslrootcert in its URL, and the certificate and the setting ssl of \
          the server"
     )]
     Tls(String),
     /// The disk is full.
-    #[error("the disk is full; make space, nothing was changed")]
+    #[error("the disk is full; free space; nothing was changed")]
     Full,
     /// The server refuses user or password.
     #[error("access denied: {0}; check the user in its URL, and the password in the file that password_file names")]
@@ -109,7 +109,7 @@ pub enum ErrorKind {
         why: String,
     },
     /// A transaction was ended in favour of another one.
-    #[error("ended in favour of another transaction ({0}); try again")]
+    #[error("rolled back in favour of another transaction ({0}); try again")]
     Conflict(String),
     /// What was to be recorded contradicts what is recorded.
     #[error("{0}")]
@@ -184,7 +184,7 @@ impl ErrorKind {
             13 => Self::Full,
             11 | 26 => Self::Corrupt(text),
             14 => Self::Open(text),
-            10 => Self::Database(format!("{text}; check the disk, its space, and the limit of file sizes")),
+            10 => Self::Database(format!("{text}; check the disk, its free space, and the limit on file sizes")),
             _ => Self::Database(text),
         }
     }

@@ -69,7 +69,7 @@ impl Catalogue {
                 Err(error) => return session.end(Err(error)).await,
             }
         }
-        Err(self.database.error(ErrorKind::Conflict("other jobs reserve the same local ids".to_owned())))
+        Err(self.database.error(ErrorKind::Conflict("other jobs are reserving the same local ids".to_owned())))
     }
 
     /// The ARK that a job has, by itself or by its owner's local ids, and that [`Self::reserve`] would give it; `None` where

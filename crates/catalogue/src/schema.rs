@@ -61,7 +61,7 @@ pub(crate) async fn refuse_foreign_file(connection: &mut SqliteConnection, place
 fn whose(application_id: i64, tables: i64) -> Result<(), ErrorKind> {
     match (application_id, tables) {
         (APPLICATION_ID, _) | (0, 0) => Ok(()),
-        (0, _) => Err(ErrorKind::Foreign("it has tables that are not a catalogue's".to_owned())),
+        (0, _) => Err(ErrorKind::Foreign("it has tables that do not belong to a catalogue".to_owned())),
         (other, _) => Err(ErrorKind::Foreign(format!("its application_id is {other:#x}"))),
     }
 }
@@ -167,7 +167,7 @@ async fn version_of_server(session: &mut Session) -> Result<Option<i64>, Error> 
         (_, 0) => {
             let name: Option<String> = session.decode(row.get(2))?;
             let name = crate::error::one_line(&name.unwrap_or_default());
-            Err(session.error(ErrorKind::Foreign(format!("it has a table {name:?}, and none of a catalogue"))))
+            Err(session.error(ErrorKind::Foreign(format!("it has a table {name:?}, but no tables of a catalogue"))))
         }
         _ => newest_applied(session).await.map(Some),
     }

@@ -75,7 +75,7 @@ pub(crate) async fn assemble(session: Arc<Session>) {
         if session.may_take(Daemon::Access) {
             for access in AccessQueue::ALL {
                 if let Err(error) = poll(&lane, *access, ended.entry(*access).or_default()).await {
-                    warn!(queue = access.name(), %error, "cannot take access requests");
+                    warn!(queue = access.name(), %error, "cannot acquire access requests");
                 }
             }
         }
@@ -124,7 +124,7 @@ impl Lane {
         let settings = services.settings.access.clone()?;
         let workers = services.settings.workers.get(&Daemon::Access).copied().unwrap_or(0);
         let Some(store) = services.stores.get(&settings.store) else {
-            warn!(store = %settings.store, "there is no store to deliver to; access requests are not taken");
+            warn!(store = %settings.store, "there is no store to deliver to; access requests are not processed");
             return None;
         };
         Some(Self {
@@ -230,7 +230,7 @@ impl Lane {
             Ok(()) | Err(Unfilled::Stopped) => written?,
         }
         let found = self.deliveries.find(name, now()).await?;
-        Ok(found.ok_or_else(|| Trouble::Temporary("the archive was removed at once".to_owned()))?.modified)
+        Ok(found.ok_or_else(|| Trouble::Temporary("removed the archive immediately".to_owned()))?.modified)
     }
 
     /// How many bytes the archive takes at most; where that is of no use, how many its files have.
@@ -321,9 +321,9 @@ impl Lane {
             // What it is tried for after that has its time anew.
             Trouble::Waits(why) => return self.wait(request, delay(now(), false), &why).await,
             Trouble::Held(why) => return self.wait(request, delay(now(), true), &why).await,
-            Trouble::Temporary(why) => (500, format!("{why} (tried {} times)", attempts + 1)),
+            Trouble::Temporary(why) => (500, format!("{why} (after {} attempts)", attempts + 1)),
             Trouble::Queue(error) => {
-                warn!(request = %id, queue = access.name(), %error, "work on an access request was given up");
+                warn!(request = %id, queue = access.name(), %error, "stopped working on an access request");
                 self.unlock(request).await;
                 return Ended::Lost;
             }
@@ -335,7 +335,7 @@ impl Lane {
         match through!(queue, queue.finish_request(request, &change, token.as_deref(), at)) {
             Ok(_) => Ended::Failed,
             Err(error) => {
-                warn!(request = %id, queue = access.name(), %error, "work on an access request was given up");
+                warn!(request = %id, queue = access.name(), %error, "stopped working on an access request");
                 self.unlock(request).await;
                 Ended::Lost
             }
@@ -346,13 +346,13 @@ impl Lane {
     async fn wait(&self, request: &LockedRequest, delay: Delay, why: &str) -> Ended {
         let (access, id) = (request.request.queue, request.request.id);
         let Delay { since, attempts, not_before, .. } = delay;
-        info!(request = %id, queue = access.name(), %why, %not_before, "an access request is tried again later");
+        info!(request = %id, queue = access.name(), %why, %not_before, "will retry an access request later");
         let pause = not_before.duration_since(now()).try_into().unwrap_or(Duration::ZERO);
         self.delays.put(access, id, delay);
         self.session.wake_after(Daemon::Access, pause);
         let retry = Retry { version: 0, since, attempts, not_before, waits_since: None, why: step::message(why) };
         if let Err(error) = self.session.queue.delay_request(request, &retry).await {
-            warn!(request = %id, queue = access.name(), %error, "cannot note why an access request waits");
+            warn!(request = %id, queue = access.name(), %error, "cannot record why an access request waits");
             self.unlock(request).await;
         }
         if delay.is_for_hold && !self.is_held() {
@@ -367,14 +367,14 @@ impl Lane {
         let path = Path::request_retry(access, id);
         match self.session.queue.client().delete(&path.to_string(), None).await {
             Ok(()) | Err(zookeeper_client::Error::NoNode) => {}
-            Err(error) => info!(%path, %error, "the note of a request stays until cleanup removes it"),
+            Err(error) => info!(%path, %error, "cannot remove the note of a request; cleanup removes it later"),
         }
     }
 
     async fn unlock(&self, request: &LockedRequest) {
         let queue = &self.session.queue;
         if let Err(error) = through!(queue, queue.unlock_request(request)) {
-            warn!(request = %request.request.id, %error, "the lock of an access request ends with the session");
+            warn!(request = %request.request.id, %error, "cannot release the lock of an access request; it ends with the session");
         }
     }
 }

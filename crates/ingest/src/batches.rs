@@ -62,7 +62,7 @@ pub(crate) async fn expand(session: Arc<Session>) {
             let of_task = Arc::clone(&session);
             session.spawn(async move {
                 if let Err(error) = withdrawal::take_up(&of_task).await {
-                    warn!(%error, "cannot take up withdrawals");
+                    warn!(%error, "cannot continue withdrawals");
                 }
             });
         }
@@ -72,7 +72,7 @@ pub(crate) async fn expand(session: Arc<Session>) {
             if session.may_take(Daemon::Batch)
                 && let Err(error) = poll(&session, due, &delayed, &mut acquired).await
             {
-                warn!(%error, "cannot take batches");
+                warn!(%error, "cannot acquire batches");
             }
         }
         session.pause(Daemon::Batch, look_again).await;
@@ -128,7 +128,7 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
         Ok(Some(jobs)) => {
             delayed.lock().remove(&id);
             publish(session, delayed);
-            info!(batch = %id, jobs, "the jobs of a batch were created");
+            info!(batch = %id, jobs, "created the jobs of a batch");
             Ended::Done
         }
         // For its withdrawal, which needs the lock.
@@ -229,7 +229,7 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
                 let pause = settings.pause(attempts).max(after.unwrap_or_default());
                 return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
             }
-            format!("{why} (tried {} times)", attempts + 1)
+            format!("{why} (after {} attempts)", attempts + 1)
         }
         error @ (StepError::NoRoom | StepError::NoExtension(_)) => error.sentence(),
         StepError::Queue(error) => {
@@ -244,14 +244,14 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
         // Rows that are no jobs yet are named nowhere else: a failed batch would lose them, and its mail would say that no
         // job was created.
         Ok(true) => {
-            let why = format!("{why}; some of its rows are jobs, and the others wait until that is repaired");
+            let why = format!("{why}; some of its rows are jobs; the others wait until this is repaired");
             let pause = settings.pause(attempts.max(1));
             return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
         }
         Err(error) => return lost(batch, &error),
     }
     if let Err(error) = report_refusal(session, batch, &why).await {
-        let why = format!("{why}; that cannot be reported yet: {}", error.sentence());
+        let why = format!("{why}; this cannot be reported yet: {}", error.sentence());
         let pause = settings.pause(attempts);
         return wait(session, batch, delayed, (since, attempts + 1), Why::Said(&why), pause).await;
     }
@@ -294,7 +294,7 @@ async fn wait(
         Why::Full(folder) => (Some(folder), String::new()),
         Why::Said(why) => (None, step::message(why)),
     };
-    info!(batch = %id, full = full.as_ref().map(ToString::to_string), %why, "batch is tried again later");
+    info!(batch = %id, full = full.as_ref().map(ToString::to_string), %why, "will retry the batch later");
     let not_before = now.checked_add(pause).unwrap_or(Timestamp::MAX);
     {
         let mut delayed = delayed.lock();
@@ -332,6 +332,6 @@ fn publish(session: &Session, delayed: &Delayed) {
 }
 
 fn lost(batch: &LockedBatch, error: &Error) -> Ended {
-    warn!(batch = %batch.batch.id, %error, "work on a batch was given up");
+    warn!(batch = %batch.batch.id, %error, "stopped working on a batch");
     Ended::Lost
 }

@@ -152,14 +152,15 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
     let mut transaction = Transaction::new();
     transaction.delete(path.clone(), None);
     match session.queue.commit(&transaction).await {
-        Ok(_) => info!(%path, "the note of what has ended was removed"),
+        Ok(_) => info!(%path, "removed the note of an ended item"),
         Err(Error::Missing(_)) => {}
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue says how its
+/// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue says how
+/// its
 /// deposit ended, or nobody could tell it from one that was not made; `recorded` are those of which it does.
 async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<(), StepError> {
     let before = before(session.services.settings.cleanup.after);
@@ -189,10 +190,10 @@ async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<
         recorded.insert(batch);
     }
     for batch in &done.purged {
-        info!(%batch, "a batch that has ended was removed from the queue");
+        info!(%batch, "removed an ended batch from the queue");
     }
     for (batch, error) in &done.kept {
-        info!(%batch, %error, "a batch that has ended cannot be removed yet");
+        info!(%batch, %error, "cannot remove an ended batch yet");
     }
     session.services.metrics.cleaned("batch", done.purged.len());
     Ok(())

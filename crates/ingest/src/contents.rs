@@ -62,7 +62,7 @@ pub enum ContentError {
     #[error("the catalogue has no SHA-512 of it")]
     NoDigest,
     /// The content is damaged.
-    #[error("it has {recorded} bytes in the catalogue, and {found} in the store")]
+    #[error("it has {recorded} bytes in the catalogue, but {found} in the store")]
     Size {
         /// In the catalogue.
         recorded: u64,

@@ -166,7 +166,7 @@ daemons! {
 
 /// No daemon has such a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no daemon {0:?}; there are {names}", names = Daemon::ALL.map(Daemon::name).join(", "))]
+#[error("there is no daemon {0:?}; expected one of {names}", names = Daemon::ALL.map(Daemon::name).join(", "))]
 pub struct UnknownDaemon(String);
 
 impl Daemon {

@@ -109,7 +109,7 @@ pub enum DepositError {
     },
     /// A manifest without a type, whose profile is none that a deposit can have.
     #[error(
-        "it begins as a manifest does, and {profile}; known are {known}; to have it stored as it is, say that its type is file",
+        "it begins like a manifest, but {profile}; known are {known}; to store it as it is, set its type to file",
         known = manifest::uris(DepositType::ALL.into_iter().filter_map(DepositType::manifest))
     )]
     Manifest {
@@ -133,7 +133,7 @@ pub enum DepositError {
         error: io::Error,
     },
     /// The batch of this key or UUID is another deposit.
-    #[error("{id} is another deposit: its {what} differs; use another key or UUID for this one")]
+    #[error("{id} is a different deposit: its {what} differs; use another key or UUID for this one")]
     Other {
         /// The deposit that was made with it.
         id: String,
@@ -286,7 +286,7 @@ impl NewDeposit {
             Some("") => Err(DepositError::Manifest { profile: "has no line '#%profile | URI'".to_owned() }),
             Some(uri) => {
                 let uri = conceal(&name::shown(uri));
-                Err(DepositError::Manifest { profile: format!("its profile {uri:?} is none of deposits") })
+                Err(DepositError::Manifest { profile: format!("its profile {uri:?} is not one for deposits") })
             }
         }
     }

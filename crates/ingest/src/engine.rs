@@ -70,7 +70,7 @@ pub async fn run(
         () = &mut delivery => return daemons.await,
     }
     if tokio::time::timeout(services.settings.shutdown, delivery).await.is_err() {
-        warn!("a delivery that does not end is given up; the message is due again when its lease has ended");
+        warn!("aborted a delivery that did not end; the message is due again when its lease has ended");
     }
     Ok(())
 }
@@ -180,11 +180,11 @@ async fn work(session: &Arc<Session>) {
     let mut stopping = session.stopping.clone();
     tokio::select! {
         _ = stopping.wait_for(|stopping| *stopping) => {}
-        Some(ended) = lanes.join_next() => warn!(?ended, "a daemon has ended; all begin again"),
+        Some(ended) = lanes.join_next() => warn!(?ended, "a daemon has ended; restarting all"),
     }
     let rest = async { while next_ended(session).await.is_some() {} };
     if tokio::time::timeout(session.services.settings.shutdown, rest).await.is_err() {
-        warn!("work that does not end is given up; its jobs keep their states");
+        warn!("aborted work that did not end; its jobs keep their states");
     }
 }
 
@@ -194,7 +194,7 @@ async fn follow_changes(session: &Arc<Session>, watches: &mut Sessions) {
         let client = match watches.establish().await {
             Ok(client) => client,
             Err(error) => {
-                warn!(%error, "no session for watches; daemons look by themselves");
+                warn!(%error, "no session for watches; daemons poll instead");
                 tokio::time::sleep(session.services.settings.look_again).await;
                 continue;
             }
@@ -238,9 +238,9 @@ async fn read_profiles(services: &Services) {
         tokio::time::sleep(PROFILES).await;
         match services.profiles.write().read_again() {
             Ok(changes) if changes.is_empty() => {}
-            Ok(changes) if changes.broken.is_empty() => info!(%changes, "profiles were read again"),
-            Ok(changes) => warn!(%changes, "profiles were read again, and some cannot be used"),
-            Err(error) => warn!(%error, "the profiles stay as they were"),
+            Ok(changes) if changes.broken.is_empty() => info!(%changes, "reloaded the profiles"),
+            Ok(changes) => warn!(%changes, "reloaded the profiles, and some cannot be used"),
+            Err(error) => warn!(%error, "cannot reload the profiles; the previous ones stay in use"),
         }
     }
 }

@@ -79,7 +79,7 @@ impl Ezid<'_> {
     /// When the service refuses it, cannot be reached, or the name cannot be kept.
     pub(crate) async fn mint(self, work: &JobAtWork<'_>, shoulder: &Shoulder) -> Result<Ark, StepError> {
         let kept = work.directory.helper(MINTED);
-        let failed = |error: io::Error| StepError::working("keep the identifier that EZID made", &error);
+        let failed = |error: io::Error| StepError::working("keep the identifier that EZID minted", &error);
         match std::fs::read_to_string(&kept) {
             Ok(ark) => {
                 let ark: Ark = ark.trim().parse().map_err(StepError::permanent)?;

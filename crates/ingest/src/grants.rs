@@ -180,7 +180,7 @@ impl Known {
             Err(Cause::Client(zookeeper_client::Error::NoNode)) => (GrantsNote::default(), None),
             Err(cause) => return Err(StepError::temporary(format_args!("cannot read {path}: {cause}"))),
         };
-        let wrong = |cause| StepError::temporary(format_args!("cannot read how far the downloads are: {cause}"));
+        let wrong = |cause| StepError::temporary(format_args!("cannot read the progress of downloads: {cause}"));
         self.downloads = queue.within(progress::written(queue.client())).await.map_err(wrong)?;
         self.is_read = true;
         Ok(())

@@ -108,7 +108,7 @@ impl ProducerMetadata {
         }
         if let Some(bytes) = bytes(producer, EMBARGO)? {
             let end = embargo::end(&String::from_utf8_lossy(&bytes)).map_err(MetadataError::Embargo)?;
-            found.warnings.extend(end.map(|end| format!("its {EMBARGO} says that an embargo ends at {end}")));
+            found.warnings.extend(end.map(|end| format!("its {EMBARGO} declares an embargo until {end}")));
         }
         Ok(found)
     }
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn an_embargo_is_a_warning_and_one_without_an_end_is_refused() {
         let found = read(&[(EMBARGO, b"embargoEndDate: 2031-06-12T12:00:00-05:00\n")]).unwrap();
-        let expected = "its mrt-embargo.txt says that an embargo ends at 2031-06-12T12:00:00-05:00";
+        let expected = "its mrt-embargo.txt declares an embargo until 2031-06-12T12:00:00-05:00";
         assert_eq!(found.warnings, [expected]);
         let error = read(&[(EMBARGO, b"embargoEndDate: soon\n")]).unwrap_err().to_string();
         assert_eq!(error, "mrt-embargo.txt: embargoEndDate \"soon\" is not a date such as 2030-01-31");

@@ -21,13 +21,13 @@ pub enum NameError {
     Parent,
     #[error("the name has an empty part or a part '.'; write each file's name in one way only")]
     Ambiguous,
-    #[error("a deposited file has a name of 240 bytes at most, without a slash and without a dot at its beginning")]
+    #[error("the name of a deposited file has at most 240 bytes, no slash, and no dot at its beginning")]
     NotPlain,
     #[error("the name has a control character")]
     Control,
     #[error("the name is longer than {MOST_BYTES} bytes")]
     TooLong,
-    #[error("a part of the name is longer than {MOST_PART_BYTES} bytes, which file systems do not take")]
+    #[error("a part of the name is longer than {MOST_PART_BYTES} bytes, which file systems do not support")]
     PartTooLong,
     #[error("the name is not UTF-8")]
     NoText,

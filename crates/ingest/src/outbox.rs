@@ -52,7 +52,7 @@ impl Callback {
         let failure = |why: String, is_final| DeliveryFailure { why, is_final, after: None };
         let url: ContentUrl = message.recipient.parse().map_err(|error| failure(format!("callback: {error}"), true))?;
         let key = HeaderValue::try_from(&message.name)
-            .map_err(|_| failure("callback: its key is no header".to_owned(), true))?;
+            .map_err(|_| failure("callback: its key is not a valid header".to_owned(), true))?;
         let headers = HeaderMap::from_iter([
             (CONTENT_TYPE, HeaderValue::from_static("application/json")),
             (HeaderName::from_static("idempotency-key"), key),

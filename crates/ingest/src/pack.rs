@@ -169,7 +169,7 @@ impl Pack {
 }
 
 fn changed(entry: &Entry) -> io::Error {
-    io::Error::other(format!("{} has changed while it was deposited", crate::name::shown(&entry.name)))
+    io::Error::other(format!("{} changed while it was being deposited", crate::name::shown(&entry.name)))
 }
 
 impl Read for PackReader {
@@ -279,7 +279,7 @@ mod tests {
         // What has another size by then is not read.
         fs::write(home.path().join("a.txt"), "shorter").unwrap();
         let error = io::copy(&mut pack.read_from(0), &mut io::sink()).unwrap_err();
-        assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
+        assert_eq!(error.to_string(), "a.txt changed while it was being deposited");
     }
 
     #[test]
@@ -296,9 +296,9 @@ mod tests {
             File::options().write(true).open(&path).unwrap().write_all_at(&[b'2'; 2_000], 0).unwrap();
         }
         let error = io::copy(&mut reader, &mut io::sink()).unwrap_err();
-        assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
+        assert_eq!(error.to_string(), "a.txt changed while it was being deposited");
         let error = io::copy(&mut pack.read_from(0), &mut io::sink()).unwrap_err();
-        assert_eq!(error.to_string(), "a.txt has changed while it was deposited");
+        assert_eq!(error.to_string(), "a.txt changed while it was being deposited");
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub(crate) async fn publish(client: &Client, services: &Services, acls: &Acls<'_
             Ok(()) => (last, has_failed) = (note, false),
             // Once, until it succeeds again.
             Err(error) if !has_failed => {
-                warn!(%error, "cannot write {path}; pages do not show how far the downloads are");
+                warn!(%error, "cannot write {path}; pages do not show the progress of downloads");
                 has_failed = true;
             }
             Err(_) => {}

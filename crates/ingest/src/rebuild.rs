@@ -84,7 +84,7 @@ pub enum RebuildError {
     #[error(transparent)]
     Store(#[from] OcflError),
     /// So many objects could not be read one after the other that the store counts as away.
-    #[error("{MOST_UNREADABLE} objects in a row could not be read, the last one as: {0}; check the store")]
+    #[error("{MOST_UNREADABLE} objects in a row could not be read, the last one with: {0}; check the store")]
     Away(OcflError),
     /// The catalogue cannot be written.
     #[error(transparent)]
@@ -213,7 +213,7 @@ async fn prove_sizes(catalogue: &Catalogue, snapshot: &Snapshot, new: &NewVersio
             let damaged = |error: &dyn fmt::Display| {
                 let (number, path) = (new.number, &row.path);
                 skip(format!(
-                    "version {number}: {path:?} has {} bytes, and {} by its row: {error}",
+                    "version {number}: {path:?} has {} bytes, but {} in its row: {error}",
                     file.size, row.size
                 ))
             };
@@ -262,9 +262,9 @@ async fn unfounded(
                 None => unreadable.end_row(),
             }
             let what = match head {
-                None => "the object, which lies in none of the spaces".to_owned(),
+                None => "the object, which is in none of the spaces".to_owned(),
                 Some(head) if head < row.current_version => {
-                    format!("version {}, and the newest one in the store is {head}", row.current_version)
+                    format!("version {}, but the newest one in the store is {head}", row.current_version)
                 }
                 Some(_) => continue,
             };

@@ -1,6 +1,7 @@
 //! What storing and cleaning up change in a store, in the audit log and the content index.
 //!
-//! The changes of one version are noted while they are made, and recorded together: an intent in the catalogue says that the job
+//! The changes of one version are noted while they are made, and recorded together: an intent in the catalogue says that the
+//! job
 //! may be storing the object, so that nothing else is written before. Where a process dies before its notes are recorded, the
 //! job's next attempt, or cleanup, compares what the store has of the object with the index.
 
@@ -80,7 +81,7 @@ pub(crate) async fn look_at(
             return Ok(());
         }
     }
-    Err(StepError::temporary("what was stored is changed by others all the time, so that it cannot be recorded"))
+    Err(StepError::temporary("the stored content keeps being changed by others, so it cannot be recorded"))
 }
 
 /// What became of an item since the index knows it.

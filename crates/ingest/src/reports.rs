@@ -41,7 +41,7 @@ pub(crate) async fn report(session: Arc<Session>, daemon: Daemon, due: Due) {
             if (is_time || !ended.is_empty())
                 && let Err(error) = poll(&session, daemon, due, &ended, is_time).await
             {
-                warn!(%error, "cannot look for batches to be reported");
+                warn!(%error, "cannot look for due reports");
                 looked_at_all = None;
             }
         }
@@ -70,7 +70,7 @@ async fn poll(
         let outcome = match write(session, &batch).await {
             Ok(()) => Ended::Done,
             Err(error) => {
-                warn!(batch = %batch.batch.id, %error, "a batch cannot be reported yet");
+                warn!(batch = %batch.batch.id, %error, "cannot report a batch yet");
                 session.queue.unlock_batch(&batch).await?;
                 Ended::Delayed
             }
@@ -101,7 +101,7 @@ async fn write(session: &Session, batch: &LockedBatch) -> Result<(), StepError> 
         remove_directory(session, batch).await?;
     }
     let changed = queue.finish_report(batch, &report, &outcome, now()).await?;
-    info!(batch = %id, state = %changed.to, completed = report.completed.len(), failed = report.failed.len(), "batch was reported");
+    info!(batch = %id, state = %changed.to, completed = report.completed.len(), failed = report.failed.len(), "reported a batch");
     Ok(())
 }
 

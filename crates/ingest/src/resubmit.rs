@@ -177,11 +177,11 @@ pub async fn failed_rows(
             let why = loaded.message();
             return Err(refused(format!("{batch} has no jobs ({why}); correct that, and deposit all of it again")));
         }
-        (0, 0) => return Err(refused(format!("no job of {batch} is failed any more"))),
+        (0, 0) => return Err(refused(format!("{batch} no longer has failed jobs"))),
         (_, 0) => {}
         (failed, left) => {
-            let why = format!("{batch} has {failed} failed jobs, and {left} at work");
-            return Err(refused(format!("{why}; the failed rows are submitted again when no job is at work")));
+            let why = format!("{batch} has {failed} failed jobs and {left} in progress");
+            return Err(refused(format!("{why}; failed rows can be submitted again when no job is in progress")));
         }
     }
     let failed = report.failed.len();
@@ -230,8 +230,7 @@ pub async fn failed_rows(
 /// The row that a job was made of.
 fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
     let spec = JobSpec::of(job).map_err(|why| format!("{}: {why}", job.id))?;
-    let known =
-        spec.url.clone().ok_or_else(|| format!("{} has no URL from which it could be fetched again", job.id))?;
+    let known = spec.url.clone().ok_or_else(|| format!("{} has no URL to fetch it from again", job.id))?;
     let url = whole_url(working.job(&spec).path(), &known).map_err(|why| format!("{}: {why}", job.id))?;
     let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
     let (creator, title, date) = (text("creator"), text("title"), text("date"));

@@ -131,14 +131,14 @@ pub enum Wait<Id> {
 impl<Id: fmt::Display> fmt::Display for Wait<Id> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Room { needed, room } => write!(to, "needs {needed} bytes of working storage, {room} are available"),
+            Self::Room { needed, room } => write!(to, "needs {needed} bytes of working storage; {room} are available"),
             Self::Reserving { needed, room } => {
-                write!(to, "needs {needed} bytes of working storage, {room} are available and reserved for it")
+                write!(to, "needs {needed} bytes of working storage; {room} are available and reserved for it")
             }
-            Self::Reserved { by } => write!(to, "the working storage that becomes free is reserved for {by}"),
-            Self::Many => write!(to, "{MOST_GRANTS} jobs have working storage, which is as many as may at a time"),
+            Self::Reserved { by } => write!(to, "freed working storage is reserved for {by}"),
+            Self::Many => write!(to, "{MOST_GRANTS} jobs have working storage, the maximum at a time"),
             Self::Extension { needed, room } => {
-                write!(to, "needs {needed} bytes more than it was granted, {room} are available")
+                write!(to, "needs {needed} bytes more than it was granted; {room} are available")
             }
         }
     }
@@ -149,8 +149,7 @@ impl<Id: fmt::Display> fmt::Display for Wait<Id> {
 pub enum Failure {
     /// It is larger than what the volume may hold.
     #[error(
-        "the job needs {needed} bytes of working storage, which may hold {capacity} at most: deposit it in parts, or \
-         enlarge the volume"
+        "the job needs {needed} bytes of working storage, which can hold at most {capacity}: deposit it in parts, or enlarge the volume"
     )]
     NeverFits {
         /// The bytes that it needs.
@@ -160,8 +159,7 @@ pub enum Failure {
     },
     /// Every job with a grant waits for more, and it is the youngest of them.
     #[error(
-        "the job needs {needed} bytes more than it was granted, and all other jobs wait for working storage, too: \
-         resume it when they have ended"
+        "the job needs {needed} bytes more than it was granted, and all other jobs are also waiting for working storage: resume it when they have ended"
     )]
     Deadlock {
         /// The bytes that it needs.

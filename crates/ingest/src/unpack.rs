@@ -123,7 +123,7 @@ pub struct ArchiveError {
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum ArchiveCause {
-    #[error("its name ends with none of {known}", known = ContainerFormat::suffixes())]
+    #[error("its name does not end with any of {known}", known = ContainerFormat::suffixes())]
     UnknownFormat,
     #[error("{0}")]
     Name(#[from] NameError),
@@ -131,15 +131,15 @@ pub enum ArchiveCause {
     Special(&'static str),
     #[error("it is encrypted")]
     Encrypted,
-    #[error("its name is there twice")]
+    #[error("its name occurs twice")]
     Repeated,
-    #[error("its name is needed for a file and a folder")]
+    #[error("its name is used for both a file and a folder")]
     Conflict,
     #[error("there are more than {0} entries")]
     TooManyEntries(u64),
     #[error("the names have too many parts")]
     TooManyParts,
-    #[error("the files have more than {0} bytes, which is all that was announced or granted")]
+    #[error("the files have more than {0} bytes, the amount that was announced or granted")]
     TooManyBytes(u64),
     #[error("the files have more than {0} times the bytes of the archive")]
     Ratio(u64),

@@ -59,7 +59,7 @@ pub(crate) async fn take_up(session: &Session) -> Result<(), Error> {
     while session.may_take(Daemon::Batch) {
         let Some(batch) = poll.next(now()).await? else { break };
         if let Err(error) = finish(session, &batch).await {
-            warn!(batch = %batch.batch.id, %error, "a withdrawal that was left cannot be finished yet");
+            warn!(batch = %batch.batch.id, %error, "cannot finish an abandoned withdrawal yet");
             session.queue.unlock_batch(&batch).await?;
         }
     }
@@ -71,24 +71,24 @@ async fn finish(session: &Session, batch: &LockedBatch) -> Result<(), Error> {
     let go_on = |_| if session.may_take(Daemon::Batch) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
     match session.queue.finish_withdrawal(batch, now(), go_on).await? {
         WithdrawalOutcome::Withdrawn { jobs } => {
-            info!(batch = %id, jobs, "a withdrawal that was left was finished");
+            info!(batch = %id, jobs, "finished an abandoned withdrawal");
             // Cleanup does it otherwise.
             if let Err(error) = record(&session.services.catalogue, &batch.batch.submitted().value.uuid).await {
                 warn!(batch = %id, %error, "a withdrawn deposit is still open in the catalogue");
             }
         }
         WithdrawalOutcome::NotWithdrawn(why) | WithdrawalOutcome::TakenBack(why) => {
-            info!(batch = %id, %why, "a withdrawal that was left was taken back");
+            info!(batch = %id, %why, "rolled back an abandoned withdrawal");
             let (catalogue, submitted) = (&session.services.catalogue, batch.batch.submitted());
             if let Err(error) = record_taken_back(catalogue, &submitted.value.uuid, &why).await {
-                warn!(batch = %id, %error, "why a withdrawal was taken back is not in the catalogue");
+                warn!(batch = %id, %error, "cannot record in the catalogue why a withdrawal was rolled back");
             }
             // The creation of its jobs may go on.
             session.wake(Daemon::Batch).notify_one();
             session.wake(Daemon::Pending).notify_one();
         }
         WithdrawalOutcome::InPart(why) => {
-            warn!(batch = %id, %why, "a withdrawal that was left was finished but for a job");
+            warn!(batch = %id, %why, "finished an abandoned withdrawal except for a job");
             session.may_be_due(id);
         }
         WithdrawalOutcome::Interrupted => {}

@@ -53,7 +53,7 @@ impl WorkingStorage {
             remove_attempts(&tree)?;
         }
         let text = fs::read_to_string(&file)?;
-        let wrong = || io::Error::other(format!("{} does not hold the UUID of a volume", file.display()));
+        let wrong = || io::Error::other(format!("{} does not contain the UUID of a volume", file.display()));
         Ok(Self { volume: text.trim().parse().map_err(|_| wrong())?, root, limit: None })
     }
 
@@ -85,7 +85,7 @@ impl WorkingStorage {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             read => read?,
         };
-        let wrong = |_| io::Error::other(format!("{} does not hold the UUID of a catalogue", path.display()));
+        let wrong = |_| io::Error::other(format!("{} does not contain the UUID of a catalogue", path.display()));
         text.trim().parse().map(Some).map_err(wrong)
     }
 

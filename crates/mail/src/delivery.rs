@@ -1,6 +1,7 @@
 //! Sending the mails that wait in the outbox.
 //!
-//! Rows are taken under a lease, so that any number of processes share the outbox. Where a process ends between sending a mail and
+//! Rows are taken under a lease, so that any number of processes share the outbox. Where a process ends between sending a mail
+//! and
 //! writing that down, the mail is sent again with the same content and `Message-ID`.
 
 use std::path::PathBuf;
@@ -43,7 +44,8 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Sends one mail after the other, until `stopping` is true and what was begun has ended. While the server is away, one of them is
+    /// Sends one mail after the other, until `stopping` is true and what was begun has ended. While the server is away, one of
+    /// them is
     /// tried from time to time.
     pub async fn run(self, mut stopping: watch::Receiver<bool>) {
         if self.settings.route == Route::None {
@@ -61,7 +63,7 @@ impl Delivery<'_> {
                     None => wait(&mut stopping, self.look_again, Some(self.posted)).await,
                 },
                 Err(error) => {
-                    warn!(%error, "cannot look for mails to be delivered");
+                    warn!(%error, "cannot look for due mails");
                     wait(&mut stopping, self.look_again, None).await;
                 }
             }
@@ -145,19 +147,19 @@ pub async fn end(
     let (name, attempts) = (&due.message.name, due.attempts);
     let outcome = match attempt {
         Attempt::Delivered { note: None } => {
-            info!(%name, kind, attempts, "a message was delivered");
+            info!(%name, kind, attempts, "delivered a message");
             Delivered::Done
         }
         Attempt::Delivered { note: Some(why) } => {
-            warn!(%name, kind, attempts, why, "a message was delivered, but not to all");
+            warn!(%name, kind, attempts, why, "delivered a message, but not to all recipients");
             Delivered::Done
         }
         Attempt::Later { why, after, .. } => {
-            info!(%name, kind, attempts, why, ?after, "a message is delivered later");
+            info!(%name, kind, attempts, why, ?after, "cannot deliver a message; will retry later");
             Delivered::Delayed
         }
         Attempt::GivenUp { why } => {
-            warn!(%name, kind, attempts, why, "a message cannot be delivered");
+            warn!(%name, kind, attempts, why, "cannot deliver a message");
             Delivered::GivenUp
         }
     };
@@ -165,7 +167,7 @@ pub async fn end(
     for _ in 0..WRITING {
         match catalogue.message_tried(due.id, attempt).await {
             Ok(()) => return,
-            Err(error) => warn!(%name, %error, "cannot write down how a delivery ended"),
+            Err(error) => warn!(%name, %error, "cannot record the outcome of a delivery"),
         }
         tokio::time::sleep(WRITING_PAUSE).await;
     }

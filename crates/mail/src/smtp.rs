@@ -78,7 +78,7 @@ impl SmtpServer {
             let is_pem = memchr::memmem::find(&text, b"-----BEGIN CERTIFICATE-----").is_some();
             let authorities = if is_pem { Certificate::from_pem(&text).ok() } else { None };
             let authorities =
-                authorities.ok_or_else(|| format!("{}: it holds no certificate in PEM", path.display()))?;
+                authorities.ok_or_else(|| format!("{}: it contains no certificate in PEM format", path.display()))?;
             builder = builder.certificate_store(CertificateStore::None).add_root_certificate(authorities);
         }
         builder.build().map(Some).map_err(|error| format!("TLS: {}", sentence(&error)))

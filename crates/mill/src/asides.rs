@@ -52,7 +52,7 @@ pub(crate) fn place(task: &TakenTask, store: &StoreName, item: &Item, etag: &Ent
 pub(crate) fn too_many(of: &Braked<'_>, answer: &BrakeAnswer) -> String {
     let (space, store, BrakeAnswer { number, limit, .. }) = (of.space, of.store, answer);
     format!(
-        "{number} items of {space} in {store} were deleted or overwritten within a day, of at most {limit}: release or drop this by hand"
+        "{number} items of {space} in {store} were deleted or overwritten within a day, the limit being {limit}: release or drop this task"
     )
 }
 
@@ -101,8 +101,10 @@ enum Step {
 }
 
 impl Asides {
-    /// Removes what need not be kept any longer, where the last time is a day ago; `None` where it is not due or another process
-    /// leads. Each item is removed by itself, if it is what was put there. A process that dies begins again with what is left. What
+    /// Removes what need not be kept any longer, where the last time is a day ago; `None` where it is not due or another
+    /// process
+    /// leads. Each item is removed by itself, if it is what was put there. A process that dies begins again with what is left.
+    /// What
     /// is paused is left to a later day.
     ///
     /// # Errors
@@ -118,7 +120,7 @@ impl Asides {
             for aside in page.iter().filter(|aside| !self.is_paused(&pauses, aside)) {
                 if extended.elapsed() > lease / 4 {
                     let still = self.catalogue.lead(PRODUCER, holder, lease).await.map_err(said)?;
-                    still.ok_or_else(|| "another process removes what is aside".to_owned())?;
+                    still.ok_or_else(|| "another process is removing content that was kept aside".to_owned())?;
                     extended = Instant::now();
                 }
                 match self.remove_one(aside).await {
@@ -127,7 +129,7 @@ impl Asides {
                     Ok(Step::Kept) => {}
                     Err(why) => {
                         let Aside { store, item, kept_as, .. } = aside;
-                        tracing::warn!(%store, %item, kept_as, why, "what was kept aside is not removed");
+                        tracing::warn!(%store, %item, kept_as, why, "cannot remove content that was kept aside");
                         removed.failed += 1;
                     }
                 }
@@ -141,7 +143,7 @@ impl Asides {
         for store in self.stores.values().filter(|store| !is_paused(store.name())) {
             match self.foreign(store).await {
                 Ok(foreign) => removed.foreign += foreign,
-                Err(why) => tracing::warn!(store = %store.name(), why, "the space {ASIDE} is not looked through"),
+                Err(why) => tracing::warn!(store = %store.name(), why, "cannot scan the space {ASIDE}"),
             }
         }
         self.catalogue.begin_loop(&lead, &[], EVERY).await.map_err(said)?;
@@ -167,7 +169,7 @@ impl Asides {
             Some(etag) => {
                 let known = self.catalogue.copy(store.name(), &kept).await.map_err(|error| error.to_string())?;
                 if !known.is_some_and(|known| !known.is_deleted && known.etag.as_ref() == Some(&etag)) {
-                    return Err("it is not what was put there".to_owned());
+                    return Err("it is not the content that was put there".to_owned());
                 }
                 match store.delete(&kept, Some(&etag)).await {
                     Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => {}
@@ -211,7 +213,7 @@ impl Asides {
         }
         if let Some(key) = first {
             let store = store.name();
-            tracing::warn!(%store, number, key, "the space {ASIDE} has items that the mill did not put there: they stay");
+            tracing::warn!(%store, number, key, "the space {ASIDE} has items that the mill did not put there; they are not removed");
         }
         Ok(number)
     }

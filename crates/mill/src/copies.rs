@@ -104,7 +104,7 @@ pub async fn copies(
             let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
             let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
             let nothing =
-                if is_wanted { "has no open task: the next loop looks at it" } else { "is wanted by no policy" };
+                if is_wanted { "has no task: the next loop checks it" } else { "is not required by any policy" };
             let paused = || waiting.paused().filter(|_| is_wanted);
             let why = waiting.why(Timestamp::now()).or_else(paused).unwrap_or_else(|| nothing.to_owned());
             named.push(MissingCopy { key, why });

@@ -57,7 +57,7 @@ impl fmt::Display for StoreLimits {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let patterns: Vec<_> = self.leave_out.iter().map(ToString::to_string).collect();
         let parts = [
-            self.hours.as_ref().map(|hours| format!("begins tasks {hours}")),
+            self.hours.as_ref().map(|hours| format!("tasks start {hours}")),
             self.bandwidth.map(|bandwidth| format!("at most {bandwidth} a second")),
             self.requests.map(|requests| format!("at most {requests} requests a second")),
             (!patterns.is_empty()).then(|| format!("leaves out {}", patterns.join(", "))),
@@ -89,7 +89,7 @@ impl FromStr for Bandwidth {
     fn from_str(text: &str) -> Result<Self, String> {
         cold::read(text)
             .map(Self)
-            .ok_or_else(|| format!("write bytes a second, such as 20MiB or 512KiB, in place of {text:?}"))
+            .ok_or_else(|| format!("expected bytes per second, such as 20MiB or 512KiB, not {text:?}"))
     }
 }
 
@@ -116,10 +116,10 @@ impl FromStr for KeyPattern {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if text.is_empty() {
-            return Err("a pattern has at least one character; write one such as *.tmp".to_owned());
+            return Err("a pattern has at least one character; expected one such as *.tmp".to_owned());
         }
         let pattern = Pattern::new(text).map_err(|error| error.msg);
-        pattern.map(Self).map_err(|why| format!("{text:?} is no pattern: {why}; write one such as *.tmp"))
+        pattern.map(Self).map_err(|why| format!("{text:?} is not a pattern: {why}; expected one such as *.tmp"))
     }
 }
 

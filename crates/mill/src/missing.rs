@@ -9,7 +9,8 @@ use queuekeeper_store::{Error, ErrorKind, Key, SpaceName, Store};
 
 /// What a store answers about a space; `None` where it does not have the space.
 ///
-/// A store that calls a space missing is to list its spaces, too, and without that one: where a volume is not mounted, each space of
+/// A store that calls a space missing is to list its spaces, too, and without that one: where a volume is not mounted, each
+/// space of
 /// it is missing. A space that it lists may have been made meanwhile by another worker, so that it is asked once more.
 ///
 /// # Errors
@@ -31,7 +32,7 @@ where
             return Ok(None);
         }
     }
-    Err(format!("the store {} has a space {space} and says that it has none", store.name()))
+    Err(format!("the store {} has a space {space}, but reports that there is none", store.name()))
 }
 
 /// The items of a space whose keys begin so, above a key; none where the store does not have the space.
@@ -84,6 +85,6 @@ mod tests {
         let away = "away".parse::<SpaceName>().unwrap();
         let denied = || async { store.list(&away, b"", None).next().await.transpose() };
         let why = unless_missing(&store, &space, denied).await.unwrap_err();
-        assert!(why.contains("has a space theses and says that it has none"), "{why}");
+        assert!(why.contains("has a space theses, but reports that there is none"), "{why}");
     }
 }

@@ -17,13 +17,13 @@ pub const SEEN_WITHIN: Duration = Duration::from_mins(3);
 pub(crate) async fn report(catalogue: &Catalogue, process: &MillProcess, stop: &CancellationToken) {
     loop {
         if let Err(error) = catalogue.report_process(process).await {
-            tracing::warn!(%error, "this process is not reported as running; this is tried again");
+            tracing::warn!(%error, "cannot report this process as running; retrying");
         }
         if stop.run_until_cancelled(sleep(REPORT)).await.is_none() {
             break;
         }
     }
     if let Err(error) = catalogue.forget_process(process.id).await {
-        tracing::warn!(%error, "this process is shown as running for some minutes after its end");
+        tracing::warn!(%error, "cannot report the end of this process; it is shown as running for some minutes");
     }
 }

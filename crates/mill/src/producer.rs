@@ -58,7 +58,8 @@ pub struct Producer {
     pub lease: Duration,
 }
 
-/// Whether the next loop is due: by what was planned at the beginning of the last one, or because loops are to be more frequent now.
+/// Whether the next loop is due: by what was planned at the beginning of the last one, or because loops are to be more frequent
+/// now.
 pub(crate) fn is_due(lead: &Lead, frequency: Duration) -> bool {
     let age = lead.started.and_then(|started| Duration::try_from(Timestamp::now().duration_since(started)).ok());
     lead.is_due || age.is_some_and(|age| age >= frequency)
@@ -195,8 +196,7 @@ impl Producer {
     /// The tasks of the next part of a morsel, and how far it is with them.
     async fn next(&self, lead: &Lead, morsel: &Morsel) -> Result<(Advance, Vec<NewTask>), String> {
         let account = self.accounts.get(&morsel.account);
-        let account =
-            account.ok_or_else(|| format!("account {} is not in the configuration any more", morsel.account))?;
+        let account = account.ok_or_else(|| format!("account {} is no longer in the configuration", morsel.account))?;
         let space =
             account.in_stores(&morsel.space).ok_or_else(|| format!("{} has no name in the stores", morsel.space))?;
         let store = |name: &StoreName| self.stores.get(&account.name, name, &Lease::unlimited());

@@ -63,7 +63,8 @@ const STATS: Duration = Duration::from_mins(10);
 /// How long mails are kept that were delivered or given up.
 const KEEP_MAILS: Duration = Duration::from_hours(24 * 30);
 
-/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits until then.
+/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits
+/// until then.
 const RESOLVE: Duration = Duration::from_mins(1);
 
 /// For how long one process leads the producer from each step on.
@@ -97,7 +98,8 @@ pub struct MillSettings {
 }
 
 impl Default for MillSettings {
-    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop thorough, deletions after 30 days.
+    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop thorough,
+    /// deletions after 30 days.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {
@@ -204,13 +206,13 @@ impl Mill {
                 if self.settings.is_counting
                     && let Err(error) = stats.produce(holder, LEAD).await
                 {
-                    tracing::warn!(error, "spaces are not counted; this is tried again");
+                    tracing::warn!(error, "cannot count spaces; retrying");
                 }
                 if let Err(error) = self.asides().remove(holder, LEAD).await {
-                    tracing::warn!(error, "what is kept aside is not removed; this is tried again");
+                    tracing::warn!(error, "cannot remove content that was kept aside; retrying");
                 }
                 if let Err(error) = self.catalogue.remove_messages_of_no_batch(KEEP_MAILS).await {
-                    tracing::warn!(%error, "mails that ended long ago are not removed; this is tried again");
+                    tracing::warn!(%error, "cannot remove old mails; retrying");
                 }
                 if !every(STATS).await {
                     break;
@@ -250,7 +252,7 @@ impl Mill {
                 Ok(0) => EMPTY.0,
                 Ok(_) => FOLD,
                 Err(error) => {
-                    tracing::warn!(%error, "counters are not folded; this is tried again");
+                    tracing::warn!(%error, "cannot merge counters; retrying");
                     FOLD * 10
                 }
             };
@@ -274,7 +276,7 @@ impl Mill {
                         tracing::warn!(
                             account = account.name,
                             error,
-                            "its policy file is not used; the last policy stays"
+                            "cannot use its policy file; the last policy stays in force"
                         );
                     }
                     if !read.waiting.is_empty() {
@@ -282,17 +284,21 @@ impl Mill {
                         tracing::warn!(
                             account = account.name,
                             changes,
-                            "its policy file would stop maintaining copies; that waits for: queuekeeper mill policy apply"
+                            "its policy file would stop maintaining copies; this waits for: queuekeeper mill policy apply"
                         );
                     }
                     policies.set(&account.name, read.policy);
                 }
                 Err(PolicyError::File(error)) => {
                     policies.set_unreadable(&account.name);
-                    tracing::error!(account = account.name, error, "it has no policy: what is to be copied waits");
+                    tracing::error!(
+                        account = account.name,
+                        error,
+                        "it has no policy: nothing is copied until it has one"
+                    );
                 }
                 Err(PolicyError::Catalogue(error)) => {
-                    tracing::warn!(account = account.name, error, "its policy is not read; this is tried again");
+                    tracing::warn!(account = account.name, error, "cannot read its policy; retrying");
                 }
             }
         }
@@ -304,7 +310,7 @@ impl Mill {
             match self.catalogue.release_paused().await {
                 Ok(0) => return,
                 Ok(_) => {}
-                Err(error) => return tracing::warn!(%error, "tasks whose pause has ended stay so; this is tried again"),
+                Err(error) => return tracing::warn!(%error, "cannot resume tasks whose pause has ended; retrying"),
             }
         }
     }
@@ -315,9 +321,9 @@ impl Mill {
             match of.resolve_changes().await {
                 Ok(0) => {}
                 Ok(left) => {
-                    tracing::warn!(%store, left, "changes that were left are not resolved; this is tried again");
+                    tracing::warn!(%store, left, "cannot resolve interrupted changes; retrying");
                 }
-                Err(why) => tracing::warn!(%store, why, "it is not known which changes were left; this is tried again"),
+                Err(why) => tracing::warn!(%store, why, "cannot read the interrupted changes; retrying"),
             }
         }
     }
@@ -334,7 +340,7 @@ impl Mill {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the audit log is not followed; this is tried again");
+                    tracing::warn!(%error, "cannot follow the audit log; retrying");
                     return;
                 }
             }
@@ -355,11 +361,11 @@ impl Mill {
             Ok(Step::Checking) => WAITS.2,
             Ok(Step::Follows | Step::Idle | Step::Paused(_) | Step::Stopped) => WAITS.1,
             Ok(Step::Stuck(morsels)) => {
-                tracing::warn!(morsels, "spaces cannot be gone through; queuekeeper mill queues says why");
+                tracing::warn!(morsels, "cannot scan some spaces; queuekeeper mill queues shows why");
                 WAITS.1
             }
             Err(error) => {
-                tracing::warn!(error, "the loop does not go on; this is tried again");
+                tracing::warn!(error, "cannot continue the loop; retrying");
                 WAITS.1
             }
         }

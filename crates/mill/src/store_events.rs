@@ -1,5 +1,7 @@
-//! What stores say of their changes: messages of S3 in the forms of AWS (`EventBridge`, notifications, `SNS` around them) and of
-//! `MinIO`. They are hostile: whoever has the token may send anything, and all that a message does is that an item is looked at.
+//! What stores say of their changes: messages of S3 in the forms of AWS (`EventBridge`, notifications, `SNS` around them) and
+//! of
+//! `MinIO`. They are hostile: whoever has the token may send anything, and all that a message does is that an item is looked
+//! at.
 
 use queuekeeper_store::Key;
 use serde::Deserialize;
@@ -37,12 +39,12 @@ pub enum StoreEventError {
     Form(String),
     /// It asks to confirm a subscription.
     #[error(
-        "a subscription of SNS is confirmed by hand: open the SubscribeURL of the message, which begins with \
+        "a subscription of SNS has to be confirmed manually: open the SubscribeURL of the message, which begins with \
          https://sns. and a region of AWS"
     )]
     Subscription,
     /// It names too much.
-    #[error("a message names at most {MOST_EVENTS} objects, and this one {0}")]
+    #[error("a message may name at most {MOST_EVENTS} objects, but this one names {0}")]
     TooMany(usize),
 }
 

@@ -25,14 +25,15 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for a worker`.
+    /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for a
+    /// worker`.
     /// `None` where nothing is under way.
     #[must_use]
     pub fn why(&self, now: Timestamp) -> Option<String> {
         self.left_out().or_else(|| self.task(now)).or_else(|| {
             let audit = self.tasks.iter().find(|open| open.task.subject.kind == TaskKind::Audit)?;
             let store = audit.task.subject.destination.as_ref()?;
-            Some(format!("is asked for once the change in {store} is looked at"))
+            Some(format!("is requested once the change in {store} is processed"))
         })
     }
 
@@ -49,10 +50,7 @@ impl Waiting<'_> {
     #[must_use]
     pub fn left_out(&self) -> Option<String> {
         let pattern = self.account.leaves_out(self.destination, self.key)?;
-        Some(format!(
-            "is left out: {} takes no keys such as {pattern}, and what it has of them stays",
-            self.destination
-        ))
+        Some(format!("is left out: {} does not accept keys such as {pattern}; existing copies stay", self.destination))
     }
 
     /// Why nothing is begun for it, where a pause stops that.
@@ -61,7 +59,7 @@ impl Waiting<'_> {
         let stores = [self.source, self.destination];
         let Pause { scope, user, reason, since, .. } =
             self.pauses.iter().find(|pause| pause.scope.stops(&self.account.name, stores))?;
-        Some(format!("waits, as {user} has paused {scope} since {}: {reason}", shown(*since)))
+        Some(format!("waits because {user} paused {scope} at {}: {reason}", shown(*since)))
     }
 
     /// What a task waits for, as the predicate of a sentence about it without a full stop.
@@ -78,19 +76,19 @@ impl Waiting<'_> {
             (TaskState::Held, ..) => {
                 format!("is held by the brake until an admin releases or drops task {number}: {last}")
             }
-            (TaskState::Paused, ..) => "waits for a worker again in a moment: its pause has ended".to_owned(),
+            (TaskState::Paused, ..) => "will wait for a worker again in a moment: its pause has ended".to_owned(),
             (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
             (TaskState::Restore, ..) => for_store(open),
             (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
                 format!("is worked on by {worker}, attempt {}", open.attempts)
             }
             (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
-                format!("failed, and is tried again at {}: {last}", shown(at))
+                format!("failed and will be retried at {}: {last}", shown(at))
             }
             (TaskState::Waiting, _, Some(at)) if at > now => match closed() {
                 Some((store, begin)) => format!("waits for the hours of {store}, which begin at {}", shown(begin)),
                 None => {
-                    format!("waits for what comes before it, or for its time: it is looked at again at {}", shown(at))
+                    format!("waits for an earlier task or for its time; next check at {}", shown(at))
                 }
             },
             (TaskState::Waiting, ..) => format!("waits in {} for a worker", open.task.home.as_str()),
@@ -101,7 +99,7 @@ impl Waiting<'_> {
 /// Why a task waits until its store can be read, as the predicate of a sentence without a full stop.
 fn for_store(open: &OpenTask) -> String {
     let why = open.waits_for.as_deref().unwrap_or("waits until its store can be read");
-    let again = open.visible.map(|at| format!("; it is looked at again at {}", shown(at)));
+    let again = open.visible.map(|at| format!("; next check at {}", shown(at)));
     format!("{why}{}", again.unwrap_or_default())
 }
 

@@ -101,7 +101,8 @@ async fn await_free(free: &Semaphore, number: usize, has_more: bool) -> bool {
 }
 
 impl Workers {
-    /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the rest is given
+    /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the rest is
+    /// given
     /// back.
     pub async fn run(self, stop: CancellationToken) {
         let workers = Arc::new(self);
@@ -162,7 +163,7 @@ impl Workers {
         }
         drop(ended);
         if let Err(error) = ender.await {
-            tracing::error!(%error, "the end of tasks could not be written: they are done again when their leases end");
+            tracing::error!(%error, "could not record the end of tasks; they are repeated when their leases end");
         }
     }
 
@@ -177,7 +178,7 @@ impl Workers {
                 Ok(Found::Tasks(taken)) => return Found::Tasks(taken),
                 Ok(Found::Next(next)) => first = first.into_iter().chain(next).min(),
                 Err(error) => {
-                    tracing::warn!(%error, "no tasks are taken; this is tried again");
+                    tracing::warn!(%error, "cannot take tasks; retrying");
                     return Found::Next(None);
                 }
             }
@@ -231,17 +232,17 @@ impl Workers {
                     for (task, _) in tasks.iter().zip(ours).filter(|(_, ours)| !ours) {
                         tracing::warn!(
                             task = task.task.id,
-                            "another worker has taken this task; its end is not written"
+                            "another worker has taken this task; its end is not recorded"
                         );
                     }
                     return;
                 }
                 Err(error) if error.is_temporary() && began.elapsed() < self.times.lease => {
-                    tracing::warn!(%error, "the end of tasks cannot be written yet; this is tried again");
+                    tracing::warn!(%error, "cannot record the end of tasks yet; retrying");
                     sleep(self.times.margin / 60).await;
                 }
                 Err(error) => {
-                    tracing::error!(%error, "the end of tasks cannot be written: they are done again when their leases end");
+                    tracing::error!(%error, "cannot record the end of tasks; they are repeated when their leases end");
                     return;
                 }
             }

@@ -30,7 +30,7 @@ pub enum Error {
         cause: Cause,
     },
     /// The connection was lost during a commit, and whether it was done could not be learned afterwards.
-    #[error("it is not known whether {operation} was done: {cause}")]
+    #[error("it is unknown whether {operation} was done: {cause}")]
     Unknown {
         /// The transaction's main operation, in words.
         operation: String,

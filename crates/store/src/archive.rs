@@ -44,7 +44,7 @@ impl FromStr for RestoreTier {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|tier| tier.as_str() == text);
-        known.ok_or_else(|| format!("write bulk, standard or expedited in place of {text:?}"))
+        known.ok_or_else(|| format!("expected bulk, standard or expedited, not {text:?}"))
     }
 }
 

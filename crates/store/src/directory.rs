@@ -1,6 +1,7 @@
 //! A directory as a store: each space a directory below it, each item a file.
 //!
-//! `TOP/SPACE/a/b` has the key `a/b`; `directory/names.rs` says what becomes of keys that are no paths. `TOP/.queuekeeper` has what
+//! `TOP/SPACE/a/b` has the key `a/b`; `directory/names.rs` says what becomes of keys that are no paths. `TOP/.queuekeeper` has
+//! what
 //! is no content: `temporary` files on their way, `records` of digests and user properties, and `locks`. Content is
 //! written to a temporary file, synced, and renamed, so a file is there whole or not at all; conditions are checked under
 //! an advisory lock that all processes of this program keep to. The entity tag is the time of modification, to the
@@ -65,7 +66,7 @@ impl DirectoryStore {
         let opened = opened.await.map_err(write::panicked).and_then(|opened| match opened {
             Ok(core) => Ok(core),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(ErrorKind::Refused("there is no such directory; make it, or mount its volume".to_owned()))
+                Err(ErrorKind::Refused("there is no such directory; create it, or mount its volume".to_owned()))
             }
             Err(error) => Err(error.into()),
         });

@@ -178,10 +178,10 @@ pub enum ErrorKind {
     #[error("{0}; nothing was changed")]
     Held(String),
     /// It was sent, and no answer came: it may have happened.
-    #[error("no answer came, so it may have been done: {0}")]
+    #[error("no answer was received, so it may have been done: {0}")]
     Unknown(String),
     /// It was done, but its record in the audit log is not written yet; it is completed by a look at the store.
-    #[error("it was done, and its record in the audit log follows later: {0}")]
+    #[error("it was done, but its record in the audit log follows later: {0}")]
     Unrecorded(String),
     /// The store answered against its own protocol, such as with a listing out of order.
     #[error("the store's answer is wrong: {0}")]

@@ -259,7 +259,7 @@ async fn what_the_file_system_refuses_is_one_line_that_names_the_store() {
     fs::set_permissions(top.path().join("objects"), fs::Permissions::from_mode(0o500)).unwrap();
     let written = put(&store, &item(&space, "a"), b"a", Put::default()).await;
     if !rustix::process::geteuid().is_root() {
-        assert!(written.unwrap_err().to_string().contains("change owner or mode"));
+        assert!(written.unwrap_err().to_string().contains("change the owner or mode"));
     }
     fs::set_permissions(top.path().join("objects"), fs::Permissions::from_mode(0o700)).unwrap();
 }

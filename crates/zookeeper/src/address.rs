@@ -89,7 +89,7 @@ impl fmt::Display for Servers {
 
 /// An invalid connect string, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} does not say where ZooKeeper is: {why}; the form is host:port[,host:port...][/chroot]")]
+#[error("{text:?} is not an address of ZooKeeper: {why}; expected host:port[,host:port...][/chroot]")]
 pub struct ServersError {
     text: String,
     why: String,
@@ -140,7 +140,9 @@ fn parse_host(text: &str) -> Result<Host, String> {
             (name, port)
         }
         None if text.matches(':').count() > 1 => {
-            return Err(format!("{text:?} has more than one colon; write an IPv6 address in brackets, as [::1]:2181"));
+            return Err(format!(
+                "{text:?} has more than one colon; write an IPv6 address in brackets, such as [::1]:2181"
+            ));
         }
         None => match text.split_once(':') {
             Some((name, port)) => (name, Some(port)),
@@ -168,7 +170,7 @@ fn parse_chroot(text: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     if path.contains(',') {
-        return Err(format!("the chroot {path:?} has a comma; it stands once, after the last host"));
+        return Err(format!("the chroot {path:?} has a comma; write it once, after the last host"));
     }
     if path.contains('@') {
         return Err(format!("the chroot {path:?} has an @, before which a connect string is taken for a password"));
@@ -236,7 +238,7 @@ mod tests {
             ("zk1:65536", "not a port"),
             ("zk1:abc", "not a port"),
             ("zk 1:2181", "neither a host name nor an IP address"),
-            ("zk1/a,zk2/a", "stands once, after the last host"),
+            ("zk1/a,zk2/a", "write it once, after the last host"),
             ("::1:2181", "in brackets"),
             ("[::1", "closing bracket"),
             ("[::1]2181", "follows the bracket"),

@@ -85,7 +85,7 @@ fn parse_line(line: &[u8]) -> Result<Auth, &'static str> {
         .filter(|scheme| {
             !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
         })
-        .ok_or("what stands before the first colon is no scheme")?;
+        .ok_or("the text before the first colon is not a scheme")?;
     if credentials.is_empty() {
         return Err("nothing follows the scheme");
     }
@@ -134,8 +134,8 @@ mod tests {
     fn a_bad_auth_file_is_refused_by_line_without_its_secret() {
         for (text, reason) in [
             (&b"#x\nhunter2"[..], "line 2: it has no colon"),
-            (b"\n\nkeeper hunter2:x", "line 3: what stands before the first colon is no scheme"),
-            (b"\xff:hunter2", "line 1: what stands before the first colon is no scheme"),
+            (b"\n\nkeeper hunter2:x", "line 3: the text before the first colon is not a scheme"),
+            (b"\xff:hunter2", "line 1: the text before the first colon is not a scheme"),
             (b"digest:", "line 1: nothing follows the scheme"),
             (b"digest:hunter2", "line 1: digest needs user:password"),
             (b"digest::hunter2", "neither of them empty"),

@@ -15,7 +15,7 @@ pub enum ConfigError {
         source: std::io::Error,
     },
     /// A line of the auth file is not of its form.
-    #[error("{} line {line}: {why}; a line is scheme:credentials, as digest:user:password", path.display())]
+    #[error("{} line {line}: {why}; expected scheme:credentials, such as digest:user:password", path.display())]
     AuthLine {
         /// The file.
         path: PathBuf,
@@ -25,7 +25,7 @@ pub enum ConfigError {
         why: &'static str,
     },
     /// The auth file has no line with credentials.
-    #[error("{} holds no credentials; a line is scheme:credentials, as digest:user:password", path.display())]
+    #[error("{} contains no credentials; expected lines scheme:credentials, such as digest:user:password", path.display())]
     NoCredentials {
         /// The file.
         path: PathBuf,

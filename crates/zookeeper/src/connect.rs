@@ -147,7 +147,7 @@ pub enum ConnectError {
     Config(#[from] ConfigError),
     /// A server refuses our credentials as such: it does not know their scheme, or wants others.
     #[error(
-        "ZooKeeper refused the credentials (schemes: {schemes}): it does not know a scheme, or requires another one"
+        "ZooKeeper refused the credentials (schemes: {schemes}): it does not support a scheme, or requires another one"
     )]
     AuthRefused {
         /// The schemes shown, separated by commas.

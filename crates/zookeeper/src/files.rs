@@ -33,7 +33,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is not a file"));
     }
     if is_writable_by_all(&facts) && !is_read_only(path)? {
-        return Err(io::Error::other("everyone on this machine may write it; chmod o-w"));
+        return Err(io::Error::other("every user of this machine may write it; chmod o-w"));
     }
     check_way(path, &facts)?;
     let mut bytes = Vec::new();
@@ -107,8 +107,9 @@ fn check_step(
 ) -> io::Result<()> {
     let [directory, next] = [directory, next].map(|path| path.to_string_lossy().escape_debug().to_string());
     if facts.mode() & STICKY == 0 {
-        let why =
-            format!("everyone on this machine may write the directory {directory}, and so replace the file; chmod o-w");
+        let why = format!(
+            "every user of this machine may write to the directory {directory}, and so replace the file; chmod o-w"
+        );
         return Err(io::Error::other(why));
     }
     if is_trusted(next_facts.uid()) {
@@ -116,8 +117,7 @@ fn check_step(
     }
     let owner = next_facts.uid();
     let why = format!(
-        "{next} belongs to another user (uid {owner}), who can replace it, in a directory that everyone may write; \
-         use a directory that only root or the user of this process may write"
+        "{next} belongs to another user (uid {owner}), who can replace it, in a directory that every user may write to; use a directory that only root or the user of this process may write to"
     );
     Err(io::Error::other(why))
 }
@@ -154,7 +154,7 @@ pub fn append(path: &Path) -> io::Result<File> {
     }
     match facts.mode() {
         mode if mode & 0o022 != 0 => return refuse("others than its owner may write it; chmod go-w"),
-        mode if mode & 0o004 != 0 => return refuse("everyone on this machine may read it; chmod o-r"),
+        mode if mode & 0o004 != 0 => return refuse("every user of this machine may read it; chmod o-r"),
         _ => {}
     }
     if !is_root_or_us(facts.uid()) {

@@ -90,7 +90,7 @@ impl PrivateServer {
         };
         let (directory, temporary) = place(&options)?;
         let layout = Layout::new(&directory);
-        let layout = layout.map_err(doing("make the server's directories"))?;
+        let layout = layout.map_err(doing("create the server's directories"))?;
         let guard = Guard::start(temporary.as_ref().map(TempDir::path)).map_err(doing("start a shell"))?;
         let (port, secure_port) = (0, None);
         let mut server =
@@ -292,7 +292,7 @@ fn place(options: &Options) -> Result<(PathBuf, Option<TempDir>), ServerError> {
     // By itself it would be readable by everyone on the machine.
     let made =
         tempfile::Builder::new().prefix("queuekeeper-zookeeper-").permissions(Permissions::from_mode(0o700)).tempdir();
-    let temporary = made.map_err(doing("make a temporary directory"))?;
+    let temporary = made.map_err(doing("create a temporary directory"))?;
     Ok((temporary.path().to_owned(), Some(temporary)))
 }
 

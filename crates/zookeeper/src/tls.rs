@@ -88,7 +88,7 @@ impl Tls {
                 let chain = certificates(cert_file, &cert)?;
                 // The reason is left out: a parser's error may quote what it read, and this is the private key.
                 let private = PrivateKeyDer::from_pem_slice(key.as_bytes())
-                    .map_err(|_| bad(key_file, "it holds no private key that can be read without a password"))?;
+                    .map_err(|_| bad(key_file, "it contains no private key that can be read without a password"))?;
                 options = options.with_pem_identity(&cert, &key).map_err(|error| bad(cert_file, error.to_string()))?;
                 builder.with_client_auth_cert(chain, private).map_err(|error| {
                     bad(cert_file, format!("it does not match the key {}: {error}", key_file.display()))
@@ -116,7 +116,7 @@ fn certificates(path: &Path, pem: &str) -> Result<Vec<CertificateDer<'static>>, 
         .collect::<Result<Vec<_>, _>>()
         .map_err(|error| bad(path, error.to_string()))?;
     if found.is_empty() {
-        return Err(bad(path, "it holds no certificate in PEM form"));
+        return Err(bad(path, "it contains no certificate in PEM format"));
     }
     Ok(found)
 }
@@ -157,6 +157,6 @@ mod tests {
             set(path, 0o640);
         }
         set(directory.path(), 0o777);
-        assert!(refused().unwrap().contains("may write the directory"));
+        assert!(refused().unwrap().contains("may write to the directory"));
     }
 }

@@ -121,7 +121,7 @@ def of_actions():
             [
                 timeline(
                     "Breakers",
-                    "When the breaker of a rule was open because the rule had exceeded its budget. The rule does nothing until an operator resets the breaker on the Rules page. So many actions at once usually have one cause: find it first.",
+                    "When the breaker of a rule was open because the rule had exceeded its budget. The rule does nothing until an operator resets the breaker on the Rules page. This many actions at once usually have one cause: find it first.",
                     query(f"max by (rule) ({breaker})", "{{rule}}"),
                     width=6,
                     mappings=says(_0=("closed", GREEN), _1=("open", RED)),

@@ -133,7 +133,7 @@ def of_requests(queue, name):
     return [
         series(
             f"{name.capitalize()} requests by state",
-            f"Requests for assembly in the queue of {name} ones, without those that are done with.",
+            f"Requests for assembly in the queue of {name} ones, without finished ones.",
             query(
                 top("merritt_access_requests", this, state("pending", "processing", "failed", "other"), by="state"),
                 "{{state}}",

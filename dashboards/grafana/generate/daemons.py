@@ -45,7 +45,7 @@ def figures():
         ),
         stat(
             "Failed within the hour",
-            "Jobs and batches whose work failed for good. The jobs are in Failed, each with its cause.",
+            "Jobs and batches whose work failed permanently. The jobs are in Failed, each with its cause.",
             within_the_hour("merritt_daemon_ended_total", 'outcome="failed"'),
             "short",
             decimals=0,
@@ -54,7 +54,7 @@ def figures():
         ),
         stat(
             "Delayed within the hour",
-            "Attempts that ended with temporary trouble or without room; they are repeated. The page of a job says when, and why.",
+            "Attempts that ended with a temporary error or for lack of room; they are repeated. The page of a job shows when and why.",
             within_the_hour("merritt_daemon_ended_total", 'outcome="delayed"'),
             "short",
             decimals=0,
@@ -70,13 +70,13 @@ def figures():
         stat("Granted", "Working storage that is granted to jobs.", top("merritt_daemon_granted_bytes"), "bytes"),
         stat(
             "Messages waiting",
-            "Mails and callbacks that were not delivered yet.",
+            "Mails and callbacks that have not been delivered yet.",
             total("kind", "merritt_daemon_messages_waiting"),
             "short",
         ),
         stat(
             "Oldest message",
-            "Age of the oldest mail or callback that was not delivered yet. An alert fires for mail after an hour.",
+            "Age of the oldest mail or callback that has not been delivered yet. An alert fires for mail after an hour.",
             top("merritt_daemon_message_age_seconds"),
             "s",
             thresholds=steps((None, GREEN), (3600, RED)),
@@ -99,7 +99,7 @@ def of_work():
                 ),
                 series(
                     "Ended otherwise",
-                    "Failed: for good. Delayed: temporary trouble or no room, tried again. Lost: the lock or session was lost, or another changed the job.",
+                    "Failed: permanently. Delayed: a temporary error or no room; retried. Lost: the lock or session was lost, or another client changed the job.",
                     query(
                         per_minute("daemon, outcome", "merritt_daemon_ended_total", 'outcome!="done"') + " > 0",
                         "{{daemon}} {{outcome}}",
@@ -122,7 +122,7 @@ def of_work():
                 ),
                 series(
                     "Time of work, 99th percentile",
-                    "The slowest work of the last half hour. Large deposits take long; a host that answers slowly, too.",
+                    "The slowest work of the last half hour. Large deposits take long, and so do hosts that answer slowly.",
                     query(took(0.99), DAEMON),
                     "s",
                     names=COLOURS,
@@ -145,14 +145,14 @@ def of_work():
                 ),
                 series(
                     "Granted over time",
-                    "What is granted of the working storage to jobs in Downloading to Notify. An alert fires when nothing uses it for an hour.",
+                    "Working storage that is granted to jobs in Downloading to Notify. An alert fires when nothing uses it for an hour.",
                     query(top("merritt_daemon_granted_bytes"), "granted"),
                     "bytes",
                     width=8,
                 ),
                 series(
                     "Hosts away",
-                    "Hosts that failed so often that a process sends them no request for a while. Their jobs wait; the page of a job names the host.",
+                    "Hosts that failed so often that a process sends them no requests for a while. Their jobs wait; the page of a job names the host.",
                     query(top("merritt_daemon_hosts_away", by="instance"), "{{instance}}"),
                     "short",
                     decimals=0,
@@ -171,14 +171,14 @@ def of_workers():
             [
                 series(
                     "Workers by state",
-                    "Workers that announced themselves for each state, in all processes. Daemons of other programs do not announce any.",
+                    "Workers registered for each state, in all processes. Daemons of other programs do not register.",
                     query(top("merritt_state_workers", state(*PATH), by="state"), "{{state}}"),
                     "short",
                     links=[TO_JOBS],
                 ),
                 series(
                     "Workers needed by state",
-                    "How many workers each state needs so that what arrives is done and what waits is done within merritt:state_workers:target_seconds, at the time that a job took within the last hour. From the recording rules, for an autoscaler.",
+                    "The number of workers that each state needs to process arriving jobs, and waiting jobs within merritt:state_workers:target_seconds, at the time per job of the last hour. From the recording rules, for an autoscaler.",
                     query(top("merritt:state_workers:needed", by="state"), "{{state}}"),
                     "short",
                     decimals=0,
@@ -223,21 +223,21 @@ def of_others():
             [
                 series(
                     "Messages waiting over time",
-                    "Mails and callbacks that were not delivered yet, by any process.",
+                    "Mails and callbacks that no process has delivered yet.",
                     query(top("merritt_daemon_messages_waiting", by="kind"), "{{kind}}"),
                     "short",
                     width=8,
                 ),
                 series(
                     "Attempts to deliver",
-                    "Attempts per minute, by outcome. Delayed ones are repeated; given up ones need a person.",
+                    "Attempts per minute, by outcome. Delayed ones are repeated; abandoned ones need an operator.",
                     query(per_minute("kind, outcome", "merritt_daemon_deliveries_total"), "{{kind}} {{outcome}}"),
                     "suffix:/min",
                     width=8,
                 ),
                 series(
                     "Cleaned up",
-                    "What cleanup removed per minute, and directories that it left for a person, since they would have been too many at once.",
+                    "Items that cleanup removed per minute, and directories that it left to an operator, because they would have been too many at once.",
                     [
                         query(per_minute("what", "merritt_daemon_cleaned_total"), "{{what}}"),
                         query(top("merritt_daemon_cleanup_withheld"), "withheld"),

@@ -19,7 +19,7 @@ def figures():
     return [
         stat(
             "Forecast",
-            "How long a new job takes if as many are completed as within the last hour: jobs under way over the rate of completion. Compare it with what came, below.",
+            "How long a new job takes if as many are completed as within the last hour: jobs under way divided by the rate of completion. Compare it with the actual times, below.",
             top("merritt:completion:forecast_seconds"),
             "s",
             width=4,
@@ -48,7 +48,7 @@ def figures():
         ),
         stat(
             "Jobs in time",
-            "The share of the jobs completed within three days that kept their target. " + TARGET,
+            "The share of the jobs completed within three days that met their target. " + TARGET,
             in_time("job", "3d"),
             "percentunit",
             width=4,
@@ -56,7 +56,7 @@ def figures():
         ),
         stat(
             "Batches in time",
-            "The share of the batches completed within three days that kept their target. " + TARGET,
+            "The share of the batches completed within three days that met their target. " + TARGET,
             in_time("batch", "3d"),
             "percentunit",
             width=4,
@@ -108,8 +108,8 @@ def rows():
                     "s",
                 ),
                 series(
-                    "Forecast, and what came",
-                    "The forecast of each moment, and what the jobs completed within the hour before took on average. A good forecast is where the curve of what came is one forecast later.",
+                    "Forecast and actual time",
+                    "The forecast at each moment, and the average time of the jobs completed within the hour before. The forecast was good if the curve of actual times has the same value one forecast later.",
                     [
                         query(top("merritt:completion:forecast_seconds"), "forecast"),
                         query(top("merritt:completion:mean_seconds"), "came"),
@@ -124,7 +124,7 @@ def rows():
             [
                 series(
                     "Completed in time",
-                    "The share of the jobs and batches completed within three days that kept their target, and the share that is the objective. An alert fires when the budget for the rest is used up too fast. "
+                    "The share of the jobs and batches completed within three days that met their target, and the objective. An alert fires when the budget for the rest is used up too fast. "
                     + TARGET,
                     [
                         query(in_time("job", "3d"), "jobs"),

@@ -22,7 +22,7 @@ def figures():
     return [
         stat(
             "Bit errors",
-            "Copies that are not what was recorded, or whose record is wrong. Those that are not repaired automatically wait for a person.",
+            "Copies that differ from their records, or whose record is wrong. Those that are not repaired automatically wait for a decision.",
             total("account, store", "mill_bit_errors"),
             "short",
             decimals=0,
@@ -40,7 +40,7 @@ def figures():
         ),
         stat(
             "Repairs stopped",
-            "In how many stores automatic repairs are stopped, by an operator or because too many failed or too much was wrong at once. All stores together count as one.",
+            "In how many stores automatic repairs are stopped, by an operator, or because too many failed or too many copies were wrong at once. All stores together count as one.",
             f"count({top('mill_repair_stop_started_timestamp_seconds', by='store')}) or vector(0)",
             "short",
             decimals=0,
@@ -55,7 +55,7 @@ def figures():
         ),
         stat(
             "Loop ends in",
-            "When the loop of checks that is under way ends at its present rate.",
+            "When the current loop of checks ends at its present rate.",
             f"{top('mill_loop_ends_timestamp_seconds', BIT)} - time() or vector(0)",
             "s",
             mappings=says(_0=("not under way", GREY)),
@@ -79,7 +79,7 @@ def figures():
         ),
         stat(
             "Spaces that fail",
-            "Spaces of stores that cannot be listed, so that the loop cannot finish.",
+            "Spaces of stores that cannot be listed, which keeps the loop from finishing.",
             top("mill_loop_morsels", BIT, 'state="failed"'),
             "short",
             decimals=0,
@@ -97,13 +97,13 @@ def of_results():
             [
                 series(
                     "Checks by result",
-                    "Copies that were checked, per minute. Success: the bytes were proven. Unproven: nothing is wrong, and nothing was proven.",
+                    "Copies that were checked, per minute. Success: the bytes were proven. Unproven: nothing was found wrong, but nothing was proven.",
                     query(checks("result"), "{{result}}"),
                     "suffix:/min",
                 ),
                 series(
                     "Bit errors by store",
-                    "Copies that are not what was recorded. Many at once in one store are a fault of that store.",
+                    "Copies that differ from their records. Many at once in one store indicate a fault of that store.",
                     query(top("mill_bit_errors", by="account, store"), PLACE),
                     "short",
                     decimals=0,
@@ -124,7 +124,7 @@ def of_results():
                 ),
                 series(
                     "Tasks of checks, findings and reports",
-                    "Tasks that wait for a worker or that one has. A finding waits in bit-error until it is decided.",
+                    "Tasks that wait for a worker or are being processed. A bit error waits in bit-error until it is decided.",
                     query(f"sum by (queue) ({top('mill_tasks', QUEUES, by='queue, state')})", "{{queue}}"),
                     "short",
                     decimals=0,
@@ -176,7 +176,7 @@ def of_loops():
             [
                 series(
                     "Loop progress",
-                    "How many of the items the loop has requested checks of. It begins anew when the next one is due.",
+                    "How many of the items the loop has requested checks of. It starts again when the next one is due.",
                     query(f"clamp_max({top('mill_loop_items_looked', BIT)} / {items}, 1)", "requested"),
                     "percentunit",
                     max=1,
@@ -212,7 +212,7 @@ def dashboard():
     return board(
         "fixity",
         "queuekeeper / Fixity",
-        "Whether every copy is what was recorded: what checks find, what they cover, and when they end.",
+        "Whether every copy is as recorded: what checks find, what they cover, and when they end.",
         [(None, rows)],
         pages,
     )

@@ -96,7 +96,7 @@ ANNOTATIONS = [
         BLUE,
         events("action, source, outcome", ACTIONS),
         "{{action}}: {{outcome}}",
-        "Requested by {{source}}. The page Audit of queuekeeper says by whom and why.",
+        "Requested by {{source}}. The page Audit of queuekeeper shows by whom and why.",
         "action,source,outcome",
     ),
     annotation(

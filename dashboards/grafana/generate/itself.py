@@ -49,7 +49,7 @@ def figures():
         ),
         stat(
             "Unreadable",
-            "Znodes that hold garbage or are not readable with these credentials. Their contents are in none of the figures. Grant the credentials in --zookeeper.auth-file the right to read them.",
+            "Znodes that hold garbage or are not readable with these credentials. Their contents are missing from all figures. Grant the credentials in --zookeeper.auth-file the right to read them.",
             its("queuekeeper_mirror_unreadable_znodes"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -168,7 +168,7 @@ def of_server():
                 ),
                 series(
                     "Response time, 99th percentile",
-                    "By route, without static files. A scrape or a page reads nothing from ZooKeeper, so this is a matter of milliseconds.",
+                    "By route, without static files. A scrape or a page reads nothing from ZooKeeper, so this should be a matter of milliseconds.",
                     query(quantile(0.99, ["route"], asked, "5m") + " > 0", "{{route}}"),
                     "s",
                     width=8,

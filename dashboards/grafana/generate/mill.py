@@ -32,7 +32,7 @@ def figures():
     return [
         stat(
             "Waiting",
-            "Tasks that wait for a worker or that one has, in all queues.",
+            "Tasks that wait for a worker or are being processed, in all queues.",
             total("queue, state", "mill_tasks", OPEN),
             "short",
             decimals=0,
@@ -40,7 +40,7 @@ def figures():
         ),
         stat(
             "Held",
-            "Deletions and overwrites that would pass the limit of a day. Nothing is destroyed before an admin decides.",
+            "Deletions and overwrites that would exceed the daily limit. None is executed until an admin decides.",
             total("account, store", "mill_brake_held"),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
@@ -48,7 +48,7 @@ def figures():
         ),
         stat(
             "Dead letters",
-            "Tasks that failed three times. A person lets them be tried again or drops them.",
+            "Tasks that failed three times. An operator retries or drops them.",
             top("mill_tasks", 'queue="dead-letter"', 'state="dead"'),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),
@@ -56,7 +56,7 @@ def figures():
         ),
         stat(
             "Copies missing",
-            "Items that the sources of stores have more than the stores, by the content index. Stores at which keys are left out do not count.",
+            "The number of items by which stores have fewer than their sources, according to the content index. Stores where keys are left out do not count.",
             total("account, store", "mill_copies_missing"),
             "short",
             decimals=0,
@@ -78,7 +78,7 @@ def figures():
         ),
         stat(
             "Loop looked at",
-            "How much of the items the loop through everything has looked at.",
+            "The share of the items that the loop through all spaces has scanned.",
             f"max ({looked()})",
             "percentunit",
             links=[TO_MILL],
@@ -94,7 +94,7 @@ def of_queues():
             [
                 series(
                     "Tasks by queue",
-                    "Tasks that wait for a worker or that one has.",
+                    "Tasks that wait for a worker or are being processed.",
                     query(f"sum by (queue) ({top('mill_tasks', OPEN, by='queue, state')})", "{{queue}}"),
                     "short",
                     decimals=0,
@@ -102,7 +102,7 @@ def of_queues():
                 ),
                 series(
                     "Oldest task by queue",
-                    "Time since the task was requested that has been ready for longest.",
+                    "Time since the request of the task that has been ready for the longest time.",
                     query(age("mill_task_oldest_created_timestamp_seconds", by="queue"), "{{queue}}"),
                     "s",
                     empty="Nothing waits",
@@ -115,7 +115,7 @@ def of_queues():
             [
                 series(
                     "Tasks ended by outcome",
-                    "How often a worker came to an end with a task, per minute. Put off: not due, or outside the hours of a store. Later: it cannot be decided yet.",
+                    "How often a worker finished with a task, per minute. Put off: not due, or outside the hours of a store. Later: it cannot be decided yet.",
                     query(
                         f"sum by (outcome) (max by (queue, outcome) (rate({of('mill_tasks_ended_total')}[5m]))) * 60",
                         "{{outcome}}",
@@ -162,7 +162,7 @@ def of_work():
                 ),
                 series(
                     "Time of tasks, 99th percentile",
-                    "The slowest tasks of the last half hour. Large items take long, and so does a store with a limit.",
+                    "The slowest tasks of the last half hour. Large items take long, and so do stores with a limit.",
                     query(took(0.99), "{{kind}}"),
                     "s",
                     width=8,
@@ -181,7 +181,7 @@ def of_everything():
             [
                 series(
                     "Loop progress",
-                    "How much of the items the loop has looked at. It begins anew when the next one is due.",
+                    "The share of the items that the loop has scanned. It starts again when the next loop is due.",
                     query(looked(), "{{producer}}"),
                     "percentunit",
                     max=1,
@@ -190,7 +190,7 @@ def of_everything():
                 ),
                 series(
                     "Parts of the loop",
-                    "Pairs of a space and two stores that are not done, and those of them that cannot be gone through. An alert fires when these stay for an hour.",
+                    "Pairs of a space and two stores that are not done, and those of them that cannot be scanned. An alert fires when these remain for an hour.",
                     query(top("mill_loop_morsels", by="producer, state"), "{{producer}} {{state}}"),
                     "short",
                     decimals=0,
@@ -199,7 +199,7 @@ def of_everything():
                 ),
                 series(
                     "Kinds of tasks without workers",
-                    "Tasks that wait though no process has workers for their kind.",
+                    "Waiting tasks of kinds that no process has workers for.",
                     query(top("mill_unserved_tasks", by="kind"), "{{kind}}"),
                     "short",
                     decimals=0,
@@ -213,7 +213,7 @@ def of_everything():
             [
                 series(
                     "Copies missing by store",
-                    "Items that the sources of a store have more than the store. A store at which keys are left out is not here.",
+                    "The number of items by which a store has fewer than its sources. Stores where keys are left out are not shown.",
                     query(top("mill_copies_missing", by="account, store"), PLACE),
                     "short",
                     decimals=0,
@@ -239,7 +239,7 @@ def dashboard():
     return board(
         "mill",
         "queuekeeper / Mill",
-        "What is copied to other stores, how much waits, and what needs a person.",
+        "Copies to other stores: how much is waiting, and what needs an operator.",
         [(None, rows)],
         pages,
     )

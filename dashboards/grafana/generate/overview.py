@@ -171,7 +171,7 @@ def dashboard():
     return board(
         "overview",
         "queuekeeper / Overview",
-        "Is the ingest queue flowing; where is it stuck, and why; how long will a new deposit take; what is responsible; is queuekeeper healthy?",
+        "Is the ingest queue moving; where is it stuck, and why; how long will a new deposit take; what is responsible; is queuekeeper healthy?",
         sections,
         pages,
     )

@@ -90,7 +90,7 @@ def rows():
             [
                 stat(
                     "Waiting for space",
-                    "Jobs in Provisioning that are kept back by the threshold of working storage. Hold the collections that need most; do not pause the ingest queue, since that stops the daemons that free space.",
+                    "Jobs in Provisioning that are kept back by the threshold of working storage. Hold the collections that need most; do not pause the ingest queue, because that stops the daemons that free space.",
                     top("merritt_jobs_waiting_for_space"),
                     "short",
                     width=6,
@@ -109,7 +109,7 @@ def rows():
                 ),
                 stat(
                     "Held",
-                    "Jobs that are held, by themselves or with their collection. No daemon takes them until they are released.",
+                    "Jobs that are held, individually or with their collection. No daemon takes them until they are released.",
                     top("merritt_jobs", state("held")),
                     "short",
                     width=6,

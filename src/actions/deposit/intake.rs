@@ -180,7 +180,8 @@ impl Intake {
         parts.map_err(|error| unavailable(&error))
     }
 
-    /// How a deposit has ended that cannot be made again; `None` where its batch is in the queue and was not withdrawn, where it
+    /// How a deposit has ended that cannot be made again; `None` where its batch is in the queue and was not withdrawn, where
+    /// it
     /// was refused, and where its batch may not have been made.
     async fn past(&self, known: &Deposit) -> Result<Option<Past>, Refusal> {
         let outcome = known.outcome.as_ref().map(|(outcome, _)| outcome.as_str());
@@ -241,7 +242,9 @@ impl Intake {
             known.truncate(NAMED);
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            return Err(Refusal::Invalid(format!("profile: there is no {name:?} for you; there is {known}{more}")));
+            return Err(Refusal::Invalid(format!(
+                "profile: you may not deposit for {name:?}; your profiles: {known}{more}"
+            )));
         };
         if let Some(url) = &checked.url {
             let refused = |why| Refusal::Invalid(format!("url: {why}"));
@@ -256,7 +259,7 @@ impl Intake {
             *read = Some(Instant::now());
             // What is wrong with a file, the daemons and check-config say.
             if let Err(error) = self.shared.services.profiles.write().read_again() {
-                tracing::warn!(%error, "deposits go by the profiles as they were");
+                tracing::warn!(%error, "deposits continue with the previous profiles");
             }
         }
     }
@@ -277,7 +280,7 @@ impl Intake {
             let why = "other dry runs are being checked; try again in some seconds".to_owned();
             Refusal::TooMuch { why, retry_after: Some(REQUESTS) }
         })?;
-        let scratch = disk("make a directory for the manifest", tempfile::tempdir).await?;
+        let scratch = disk("create a directory for the manifest", tempfile::tempdir).await?;
         let found = checked.new.check_url(url, &fetcher, scratch.path(), REQUESTS);
         let late = |_| Refusal::Unavailable(format!("url: not checked within {} s", CHECK.as_secs()));
         let found = tokio::time::timeout(CHECK, found).await.map_err(late)?;
@@ -349,7 +352,7 @@ impl Intake {
         };
         let outcome = Record::outcome(id, Timestamp::now(), actor.source, began.elapsed(), finished);
         if let Err(why) = audit.write(outcome).await {
-            tracing::error!(deposit = %id_of(uuid), "{why}; the outcome of a deposit is not recorded");
+            tracing::error!(deposit = %id_of(uuid), "{why}; the outcome of a deposit was not recorded");
         }
         if let Err(refusal @ (Refusal::Invalid(_) | Refusal::Failed(_) | Refusal::Unavailable(_))) = &made {
             self.end_refused(uuid, known.as_ref(), refusal).await;
@@ -361,7 +364,7 @@ impl Intake {
     async fn end_refused(&self, uuid: Uuid, known: Option<&Deposit>, refusal: &Refusal) {
         if known.is_none_or(|known| known.outcome.as_ref().is_some_and(|(outcome, _)| is_refused(outcome))) {
             let ended = self.shared.services.catalogue.deposit_ended(uuid, &refused(refusal)).await;
-            ended.unwrap_or_else(|error| tracing::warn!(%error, "a refused deposit stays open in the catalogue"));
+            ended.unwrap_or_else(|error| tracing::warn!(%error, "cannot close a refused deposit in the catalogue"));
         }
     }
 }

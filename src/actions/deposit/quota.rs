@@ -41,7 +41,8 @@ impl Intake {
     /// Whether a depositor may make another deposit at all, before its content comes.
     ///
     /// # Errors
-    /// [`Refusal::TooMuch`] where it would be more than they may, [`Refusal::TooLarge`] where it would be at any time; others when the catalogue cannot be read.
+    /// [`Refusal::TooMuch`] where it would be more than they may, [`Refusal::TooLarge`] where it would be at any time; others
+    /// when the catalogue cannot be read.
     pub async fn check_allowance(&self, actor: &Actor, allowance: &Allowance) -> Result<(), Refusal> {
         self.check_quota(actor, allowance, Added::bytes(0)).await
     }
@@ -79,7 +80,7 @@ impl Intake {
             return Ok(());
         }
         let why = format!(
-            "there is no room for {}: uploads are taken while {:.0} % of the working storage is used at most",
+            "there is no room for {}: uploads are accepted up to {:.0} % usage of the working storage",
             if bytes > 0 { size(bytes) } else { "an upload".to_owned() },
             most / (total as f64).max(1.0) * 100.0
         );
@@ -153,7 +154,7 @@ fn rounded_up(time: Duration) -> String {
 
 /// An upload has more bytes than its depositor may send in a day.
 pub(super) fn larger_than(most: u64) -> Refusal {
-    Refusal::TooLarge(format!("it has more than {}, which is all that you may upload in 24 hours", size(most)))
+    Refusal::TooLarge(format!("it has more than {}, your limit for uploads in 24 hours", size(most)))
 }
 
 #[cfg(test)]

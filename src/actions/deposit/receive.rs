@@ -47,7 +47,7 @@ impl Intake {
     ) -> Result<Taken, Refusal> {
         let (upload, note) = self.find(uuid, actor).await?;
         if upload.offset() != offset {
-            let why = format!("{} bytes have come; go on from there, not from {offset}", upload.offset());
+            let why = format!("{} bytes were received; continue from there, not from {offset}", upload.offset());
             return Err(Refusal::conflict(why));
         }
         let size = note.request.size;
@@ -122,7 +122,7 @@ impl Intake {
         allowance: &Allowance,
     ) -> Result<Upload, Refusal> {
         let Ok(_turn) = self.shared.uploads.try_acquire() else {
-            let why = format!("{MOST_UPLOADS} uploads are under way; try again in a moment");
+            let why = format!("{MOST_UPLOADS} uploads are in progress; try again in a moment");
             return Err(Refusal::Unavailable(why));
         };
         // What was announced has its room already, where the file system could give it.
@@ -131,7 +131,7 @@ impl Intake {
         let mut body = std::pin::pin!(body);
         loop {
             let next = tokio::time::timeout(SILENCE, body.next()).await;
-            let next = next.map_err(|_| broken_off(&format!("nothing came for {} s", SILENCE.as_secs())));
+            let next = next.map_err(|_| broken_off(&format!("no data was received for {} s", SILENCE.as_secs())));
             let (failed, is_end) = match next {
                 Ok(Some(Ok(bytes))) => {
                     piece.extend_from_slice(&bytes);
@@ -143,7 +143,10 @@ impl Intake {
             };
             let come = upload.offset() + piece.len() as u64;
             if let Some(most) = announced.filter(|most| come > *most) {
-                return Err(Refusal::Invalid(format!("more came than the {} that were announced", size(most))));
+                return Err(Refusal::Invalid(format!(
+                    "more data was received than the {} that were announced",
+                    size(most)
+                )));
             }
             if let Some(most) = allowance.bytes_per_day.filter(|most| come > *most) {
                 return Err(larger_than(most));
@@ -187,7 +190,7 @@ impl Intake {
         let ids = disk("list the uploads", move || abandoned(&working, ABANDONED_AFTER)).await?;
         for uuid in ids.iter().filter_map(|id| id.strip_prefix("bid-")?.parse().ok()) {
             self.discard(uuid).await;
-            tracing::info!(deposit = %id_of(uuid), "an upload that was broken off was removed");
+            tracing::info!(deposit = %id_of(uuid), "removed an abandoned upload");
         }
         Ok(())
     }
@@ -197,7 +200,7 @@ impl Intake {
         let working = self.shared.services.working.clone();
         let removed = disk("remove the upload", move || Upload::find(&working, uuid)?.map_or(Ok(()), Upload::remove));
         if let Err(refusal) = removed.await {
-            tracing::warn!(deposit = %id_of(uuid), %refusal, "an upload stays");
+            tracing::warn!(deposit = %id_of(uuid), %refusal, "cannot remove an abandoned upload");
         }
     }
 
@@ -208,7 +211,7 @@ impl Intake {
 
     async fn find(&self, uuid: Uuid, actor: &Actor) -> Result<(Upload, Note), Refusal> {
         let working = self.shared.services.working.clone();
-        let found = disk("take up the upload", move || {
+        let found = disk("continue the upload", move || {
             let Some(upload) = Upload::find(&working, uuid)? else { return Ok(None) };
             let note = upload.note()?.and_then(|note| serde_json::from_slice::<Note>(&note).ok());
             Ok(note.map(|note| (upload, note)))
@@ -219,5 +222,7 @@ impl Intake {
 }
 
 fn broken_off(why: &str) -> Refusal {
-    Refusal::Unavailable(format!("the upload was broken off: {why}; what has come is kept for a day, go on from there"))
+    Refusal::Unavailable(format!(
+        "the upload was interrupted: {why}; the received data is kept for a day, so the upload can be continued"
+    ))
 }

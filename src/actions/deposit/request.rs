@@ -27,17 +27,17 @@ pub struct DepositRequest {
     /// The name of the file; by default the last part of `url`.
     #[schema(example = "robbins.checkm")]
     pub filename: String,
-    /// What it is: `file`, `container`, `object-manifest`, `single-file-batch-manifest`, `container-batch-manifest` or
-    /// `batch-manifest`; by default what its first lines or its name show.
+    /// The type: `file`, `container`, `object-manifest`, `single-file-batch-manifest`, `container-batch-manifest` or
+    /// `batch-manifest`; by default detected from its first lines or its name.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Where it lies; the daemons fetch it. Without it, the content is uploaded.
+    /// The URL of the content, which the daemons fetch. Without it, the content is uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// How many bytes are uploaded. Once they have come, the deposit is made.
+    /// The number of bytes to be uploaded. Once all are received, the deposit is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The digest of the content, as `sha256:0f3a..`.
+    /// The digest of the content, such as `sha256:0f3a..`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The object's title.
@@ -49,19 +49,19 @@ pub struct DepositRequest {
     /// Its date, in the depositor's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// A note for people.
+    /// A note for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The ARK of an object that exists.
+    /// The ARK of an existing object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ark: Option<String>,
-    /// The ids by which the owner knows the object.
+    /// The local ids, by which the owner identifies the object.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub local_ids: Vec<String>,
     /// The addresses that the report goes to, separated by commas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notification: Option<String>,
-    /// Whether the object's other files are kept, and these added or replaced.
+    /// Whether the object's other files are kept, and these files added or replaced.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub update: bool,
 }
@@ -97,12 +97,12 @@ impl DepositRequest {
             return Err(Refusal::Invalid("filename: the file needs a name".to_owned()));
         }
         if self.local_ids.len() > MOST_LOCAL_IDS {
-            return Err(Refusal::Invalid(format!("local_ids: {MOST_LOCAL_IDS} at most")));
+            return Err(Refusal::Invalid(format!("local_ids: at most {MOST_LOCAL_IDS}")));
         }
         let local_ids = self.local_ids.iter().map(|id| id.trim()).filter(|id| !id.is_empty());
         let local_ids = local_ids.map(|id| match plain(id) {
             // They are kept in one text, separated by these.
-            Ok(id) if id.contains(';') => Err(wrong("local_ids", &"an id has no semicolon")),
+            Ok(id) if id.contains(';') => Err(wrong("local_ids", &"an id must not contain a semicolon")),
             Ok(id) => Ok(id),
             Err(why) => Err(wrong("local_ids", &why)),
         });
@@ -165,10 +165,10 @@ impl DepositRequest {
 /// A text of one line.
 fn plain(text: &str) -> Result<String, String> {
     if text.chars().count() > MOST_CHARS {
-        return Err(format!("{MOST_CHARS} characters at most"));
+        return Err(format!("at most {MOST_CHARS} characters"));
     }
     if text.chars().any(char::is_control) {
-        return Err("no line ends or other control characters".to_owned());
+        return Err("line breaks and other control characters are not allowed".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -186,7 +186,7 @@ pub fn read_notification(text: &str) -> Result<String, String> {
     }
 }
 
-/// A digest with its algorithm before it, as `sha256:0f3a..`.
+/// A digest with its algorithm before it, such as `sha256:0f3a..`.
 ///
 /// # Errors
 /// One sentence, for anything else.
@@ -225,7 +225,10 @@ mod tests {
                 "notification: \"ada@@y\" is not a mail address",
             ),
             (DepositRequest { notification: some(";"), ..good.clone() }, "notification: it names no address"),
-            (DepositRequest { local_ids: vec!["a;b".to_owned()], ..good.clone() }, "local_ids: an id has no semicolon"),
+            (
+                DepositRequest { local_ids: vec!["a;b".to_owned()], ..good.clone() },
+                "local_ids: an id must not contain a semicolon",
+            ),
         ] {
             let why = request.check("alice").unwrap_err().to_string();
             assert!(why.starts_with(expected), "{why}");

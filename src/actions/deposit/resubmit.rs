@@ -36,20 +36,20 @@ impl Intake {
             }
             Resubmission::Gone(again, outcome) => {
                 let why = format!("they were submitted again as {}, which has ended ({outcome})", id_of(again));
-                return Err(Refusal::conflict(format!("{why} and is not in the queue any more")));
+                return Err(Refusal::conflict(format!("{why} and is no longer in the queue")));
             }
             Resubmission::Open(again) => {
-                let why = "they were submitted too often, each time as a batch that made nothing of them";
+                let why = "they were submitted too often, and each batch ended without a result";
                 again.ok_or_else(|| Refusal::conflict(why))?
             }
         };
         let rows = rows?;
         let profile = &rows.deposit.profile;
         if allowance.profiles.as_ref().is_some_and(|profiles| !profiles.contains(profile)) {
-            return Err(Refusal::Invalid(format!("profile: you may not deposit for {profile:?} any more")));
+            return Err(Refusal::Invalid(format!("profile: you may no longer deposit for {profile:?}")));
         }
         if !self.has_profile(profile) {
-            return Err(Refusal::Invalid(format!("profile: there is no {profile:?} any more")));
+            return Err(Refusal::Invalid(format!("profile: {profile:?} no longer exists")));
         }
         self.check_room(rows.manifest.len() as u64).await?;
         // What a request has left that was broken off is of no use.

@@ -128,13 +128,13 @@ impl Intake {
             }
             let Some((batch, why)) = hindered else { return Ok(()) };
             let of = all.parts.len();
-            let why = format!("{done} of its {of} batches are withdrawn, and {batch} goes on: {why}");
+            let why = format!("{done} of its {of} batches were withdrawn, but {batch} continues: {why}");
             tracing::warn!(%batch, "{why}");
             Err(Refusal::InPart(why))
         });
         match tokio::time::timeout(CALLER_TIMEOUT, task).await {
             Ok(Ok(outcome)) => outcome.map(|()| true),
-            Ok(Err(error)) => Err(Refusal::Failed(format!("the withdrawal was broken off: {error}"))),
+            Ok(Err(error)) => Err(Refusal::Failed(format!("the withdrawal was interrupted: {error}"))),
             Err(_elapsed) => Ok(false),
         }
     }

@@ -27,7 +27,7 @@ impl MillActions {
             targets: vec![format!("space:{space}")],
             before_each: Vec::new(),
             change: (None, None),
-            operations: vec!["take what no record knows of into the record".to_owned()],
+            operations: vec!["record content that has no record".to_owned()],
             actor: actor.clone(),
             reason: reason.clone(),
         };

@@ -71,14 +71,14 @@ async fn ask_each(
             Ok(is_new) => before += usize::from(!is_new),
             Err(error) if at == 0 => return Err(Refusal::of_catalogue(&error)),
             Err(error) => {
-                return Err(Refusal::InPart(format!("{at} of {} spaces are asked for: the {error}", parts.len())));
+                return Err(Refusal::InPart(format!("{at} of {} spaces were requested: the {error}", parts.len())));
             }
         }
     }
     Ok(match (before, parts.len()) {
         (0, _) => None,
-        (_, 1) => Some("it was under way already, and goes on".to_owned()),
-        (before, all) => Some(format!("{before} of {all} were under way already, and go on")),
+        (_, 1) => Some("it was already in progress and continues".to_owned()),
+        (before, all) => Some(format!("{before} of {all} were already in progress and continue")),
     })
 }
 

@@ -23,7 +23,8 @@ const STATES: [&str; 2] = ["running", "paused"];
 pub fn pause_scope(account: &str, store: &str) -> Result<PauseScope, Refusal> {
     let account = Some(account.to_owned()).filter(|account| !account.is_empty());
     let parse = |name: &str| {
-        name.parse::<StoreName>().map_err(|error| Refusal::Invalid(format!("{name:?} is no name of a store: {error}")))
+        name.parse::<StoreName>()
+            .map_err(|error| Refusal::Invalid(format!("{name:?} is not a valid name of a store: {error}")))
     };
     let store = Some(store).filter(|store| !store.is_empty()).map(parse).transpose()?;
     PauseScope::new(account, store).ok_or_else(|| Refusal::Invalid("name an account, a store, or both".to_owned()))
@@ -64,7 +65,8 @@ impl MillActions {
     /// Pauses the work of the mill for an account, a store, or an account in a store, or ends such a pause.
     ///
     /// # Errors
-    /// Why it is refused: a pause of an account or a store that does not exist, or of what is paused already; an end where there
+    /// Why it is refused: a pause of an account or a store that does not exist, or of what is paused already; an end where
+    /// there
     /// is no pause of exactly that; and either when the catalogue cannot be written.
     pub async fn change_pause(
         &self,
@@ -89,7 +91,7 @@ impl MillActions {
         self.run(requested, async move {
             ended(match mill.catalogue.pause(&scope, &user, reason.as_str()).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(Refusal::conflict(format!("{scope} is paused already; nothing was done"))),
+                Ok(false) => Err(Refusal::conflict(format!("{scope} is already paused; nothing was done"))),
                 Err(error) => Err(Refusal::of_catalogue(&error)),
             })
         })

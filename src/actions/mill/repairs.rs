@@ -29,15 +29,15 @@ const WRONG: &str = "wrong";
 pub enum Resolution {
     /// Its content is written from another copy.
     Repair,
-    /// Its content, which is right, is written in its own place.
+    /// Its content, which is right, is written again in its own place.
     Rewrite,
-    /// Its record is brought to what the content and the rest of the record prove.
+    /// Its record is corrected to what the content and the other record prove.
     Correct,
-    /// Its content, which no record knows of, is recorded.
+    /// Its content, which has no record, is recorded.
     Adopt,
-    /// Its content, which was changed outside, is recorded.
+    /// Its content, which another program changed, is recorded.
     Accept,
-    /// It is closed without anything being done.
+    /// It is closed without any change.
     Drop,
 }
 
@@ -68,35 +68,32 @@ impl Resolution {
             Self::Repair => (
                 "repair",
                 "being repaired",
-                "Writes the content of another copy, which is read first and must be what content index and audit log say of both. \
-                    What is there now is kept aside.",
+                "Writes the content of another copy, which is read first and must match the content index and the audit log. The present content is kept aside.",
             ),
             Self::Rewrite => (
                 "rewrite",
                 "being written again",
-                "Writes the content, which is what the record says, in its own place, so that the store computes its checksum anew. \
-                    What is there now is kept aside.",
+                "Writes the content, which matches its record, again in its own place, so that the store computes a new checksum. The present content is kept aside.",
             ),
             Self::Correct => (
                 "correct",
                 "being recorded",
-                "Appends an event that brings the record to what the content and the other record prove.",
+                "Appends an event that corrects the record to what the content and the other record prove.",
             ),
             Self::Adopt => (
                 "adopt",
                 "being recorded",
-                "Takes the content, which no record knows of, into the record as it is shown here; policies copy it from then on.",
+                "Records the content, which has no record, as it is shown here; policies copy it from then on.",
             ),
             Self::Accept => (
                 "accept",
                 "being recorded",
-                "Takes the changed content into the record as it is shown here, in place of what was recorded; policies copy it over \
-                    the other copies from then on.",
+                "Records the changed content as it is shown here, in place of the earlier record; policies then copy it over the other copies.",
             ),
             Self::Drop => (
                 "drop",
                 "dropped",
-                "Closes it without doing anything. The next check that finds the same opens another one.",
+                "Closes the bit error without changing anything. The next check that finds the same opens a new one.",
             ),
         }
     }
@@ -154,7 +151,8 @@ impl MillActions {
     /// Has a bit error resolved. A worker does it, and reads the copy first; only to drop one needs none.
     ///
     /// # Errors
-    /// Why it is refused: where nothing is known to be wrong with the copy, this does not resolve what is, something else that was
+    /// Why it is refused: where nothing is known to be wrong with the copy, this does not resolve what is, something else that
+    /// was
     /// decided has not ended, or the catalogue cannot be written.
     pub async fn resolve(
         &self,
@@ -204,7 +202,7 @@ impl MillActions {
             WrongCopy::Copy { account, store, space, key } => {
                 let account = of_account(account)?;
                 let name = || format!("{}/{store}/{space}/{key}", account.name);
-                let none = || Refusal::Missing(format!("nothing is known to be wrong with {}", name()));
+                let none = || Refusal::Missing(format!("there is no known problem with {}", name()));
                 let item = Item::new(account.in_stores(space).ok_or_else(none)?, key.clone());
                 let error = catalogue.bit_error(store, &item).await.map_err(unread)?;
                 let error = error.filter(|error| error.account == account.name).ok_or_else(none)?;
@@ -231,7 +229,7 @@ async fn start(
         Ok(RepairStarted::Started) => Ok(()),
         Ok(RepairStarted::Open) => Err(Refusal::conflict("a repair of this copy has not ended; nothing was done")),
         Ok(RepairStarted::TooMany | RepairStarted::Stopped | RepairStarted::Cooling) => {
-            Err(Refusal::conflict("no repair starts in this store now; nothing was done"))
+            Err(Refusal::conflict("repairs in this store are stopped; nothing was done"))
         }
         Err(why @ (AskError::Never(..) | AskError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
         Err(AskError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),
@@ -240,7 +238,8 @@ async fn start(
 
 async fn drop_error(mill: &MillParts, account: &Account, error: &BitError, reason: &Reason) -> Result<(), Refusal> {
     let task = task_of(account, error);
-    let task = task.ok_or_else(|| Refusal::conflict(format!("the space {} is not the account's", error.item.space)))?;
+    let task = task
+        .ok_or_else(|| Refusal::conflict(format!("the space {} does not belong to the account", error.item.space)))?;
     match mill.catalogue.drop_bit_error(error, &task, reason.as_str()).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(Refusal::conflict("it has ended, or a repair of this copy has not ended; nothing was done")),

@@ -71,10 +71,10 @@ impl MillActions {
             let whole = match (done, change) {
                 (Ok(true), _) => Ok((DONE, None)),
                 (Ok(false), StopChange::Stop) => {
-                    Err(Refusal::conflict(format!("repairs in {name} are stopped already; nothing was done")))
+                    Err(Refusal::conflict(format!("automatic repairs in {name} are already stopped; nothing was done")))
                 }
                 (Ok(false), StopChange::Resume) => {
-                    Err(Refusal::conflict(format!("repairs in {name} are not stopped; nothing was done")))
+                    Err(Refusal::conflict(format!("automatic repairs in {name} are not stopped; nothing was done")))
                 }
                 (Err(error), _) => Err(Refusal::of_catalogue(&error)),
             };

@@ -97,7 +97,8 @@ impl MillActions {
         Ok(undecided)
     }
 
-    /// Carries out a decision on tasks, one by one. Those that do not wait for it any more are left alone, which their outcomes say.
+    /// Carries out a decision on tasks, one by one. Those that do not wait for it any more are left alone, which their outcomes
+    /// say.
     ///
     /// # Errors
     /// Why it is refused. Nothing was done, except with [`Refusal::InPart`].
@@ -112,7 +113,7 @@ impl MillActions {
         self.check_given_role(kind, actor, decision.role())?;
         let numbers: BTreeSet<u64> = tasks.iter().copied().collect();
         if numbers.is_empty() || numbers.len() > MOST_TASKS {
-            let why = format!("a decision is about 1 to {MOST_TASKS} tasks, not {}", numbers.len());
+            let why = format!("one decision can cover 1 to {MOST_TASKS} tasks, not {}", numbers.len());
             return Err(self.refused(kind, actor, Refusal::Invalid(why)));
         }
         let numbers: Vec<_> = numbers.into_iter().collect();
@@ -149,7 +150,7 @@ fn described<'a>(tasks: impl ExactSizeIterator<Item = &'a OpenTask>) -> Vec<Stri
     };
     let mut lines: Vec<_> = tasks.take(DESCRIBED).map(line).collect();
     if left > 0 {
-        lines.push(format!("and {left} tasks more"));
+        lines.push(format!("and {left} more tasks"));
     }
     lines
 }
@@ -181,9 +182,9 @@ async fn each(
             progress.failed += 1;
             let (outcome, why) = if found.contains_key(&number) {
                 let noun = decision.noun();
-                (CONFLICT, format!("task {number} is not {noun} any more: it was decided, or requested again"))
+                (CONFLICT, format!("task {number} is no longer {noun}: it was decided, or requested again"))
             } else {
-                (MISSING, format!("there is no task {number}: it was done, or dropped"))
+                (MISSING, format!("there is no task {number}: it was completed or dropped"))
             };
             item = Finished { outcome, detail: Some(why), ..item };
         }

@@ -79,8 +79,7 @@ impl ActionPlanner<'_> {
                 jobs => format!("{jobs} jobs are"),
             };
             format!(
-                "{jobs} deleted with it, and all znodes are removed. The depositor gets no report, and has to submit it \
-                 again."
+                "{jobs} deleted with it, and all znodes are removed. The depositor gets no report, and has to submit it again."
             )
         });
         Ok(prepared.warn(warning))

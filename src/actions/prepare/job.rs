@@ -85,12 +85,10 @@ impl ActionPlanner<'_> {
         let why = match Box::pin(resubmission_of(self.queue, self.catalogue, of)).await? {
             Resubmission::Open(_) => return Ok(()),
             Resubmission::Made(_, batch) => format!(
-                "the failed rows of {of} were submitted again as {batch}: resuming {job} would make its object twice; \
-                 resume its job in {batch} instead. Nothing was done"
+                "the failed rows of {of} were submitted again as {batch}: resuming {job} would create its object twice; resume its job in {batch} instead. Nothing was done"
             ),
             Resubmission::Gone(uuid, outcome) => format!(
-                "the failed rows of {of} were submitted again as {}, which has ended ({outcome}) and is not in the queue any \
-                 more: resuming {job} would make its object twice; nothing was done",
+                "the failed rows of {of} were submitted again as {}, which has ended ({outcome}) and is no longer in the queue: resuming {job} would create its object twice; nothing was done",
                 id_of(uuid)
             ),
         };
@@ -135,12 +133,11 @@ fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
     let batch = plan.batch_state;
     match action {
         JobAction::Resume { .. } if matches!(batch, Some(BatchState::Failed)) => warnings.push(format!(
-            "Its batch has failed and was reported as such: when the job completes, no report follows. Then request \
-             “Report again” for {}.",
+            "Its batch has failed and was reported as failed: when the job completes, no report is sent automatically. Request “Report again” for {} then.",
             plan.batch
         )),
         JobAction::Resume { .. } if batch.is_none_or(BatchState::is_final) => {
-            warnings.push("Its batch is finished or gone: when the job completes, no report follows.".to_owned());
+            warnings.push("Its batch is finished or gone: when the job completes, no report is sent.".to_owned());
         }
         JobAction::Release if plan.hold.is_some() => warnings.push(
             "Its collection is still held: a daemon will hold the job again. Release the \
@@ -148,8 +145,7 @@ fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
                 .to_owned(),
         ),
         JobAction::Delete if !batch.is_none_or(BatchState::is_final) => warnings.push(
-            "Its batch is not finished: the report to its depositor will not name this job, since it names completed \
-             and failed jobs only."
+            "Its batch is not finished: the report to its depositor will not include this job, because it lists only completed and failed jobs."
                 .to_owned(),
         ),
         JobAction::Resume { .. }

@@ -72,14 +72,13 @@ impl ActionPlanner<'_> {
             (QueueAction::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
                 let warning = (queue == path::Queue::Ingest).then(|| {
-                    "This stops every daemon except inventory, also those whose work frees space: no job advances until it \
-                     is unpaused."
+                    "This stops every daemon except inventory, including those whose work frees space: only jobs in Recording advance until it is unpaused."
                         .to_owned()
                 });
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
             (QueueAction::Pause, Some(pause)) => {
-                Err(Refusal::conflict(format!("the queue {name} is paused already, since {}", pause.since)))
+                Err(Refusal::conflict(format!("the queue {name} is already paused, since {}", pause.since)))
             }
             (QueueAction::Unpause, Some(pause)) => {
                 check_lock(action, &pause.lock)?;
@@ -104,7 +103,7 @@ impl ActionPlanner<'_> {
             }
             (CollectionAction::Hold, Some(hold)) => {
                 let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
-                Err(Refusal::conflict(format!("the collection {mnemonic} is held already{by} since {}", hold.since)))
+                Err(Refusal::conflict(format!("the collection {mnemonic} is already held{by} since {}", hold.since)))
             }
             (CollectionAction::Release { with_jobs }, Some(hold)) => {
                 check_lock(action, &hold.lock)?;
@@ -133,7 +132,9 @@ impl ActionPlanner<'_> {
                         steps.push(Step::ReleaseHeld(mnemonic.into()));
                         held.map(|held| format!("{held} Held and released with it."))
                     }
-                    (false, _) => held.map(|held| format!("{held} Held and stay so, unless released with it.")),
+                    (false, _) => {
+                        held.map(|held| format!("{held} Held and stay Held unless they are released with it."))
+                    }
                 };
                 Ok(Prepared::new(action, needs, steps).with_lock(&hold.lock).warn(warning))
             }
@@ -159,7 +160,7 @@ impl ActionPlanner<'_> {
             }
             (StoreAction::Hold, Some(hold)) => {
                 let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
-                return Err(Refusal::conflict(format!("the store {name} is held already{by} since {}", hold.since)));
+                return Err(Refusal::conflict(format!("the store {name} is already held{by} since {}", hold.since)));
             }
             (StoreAction::Release, None) => {
                 return Err(Refusal::conflict(format!("the store {name} is not held")));
@@ -188,8 +189,7 @@ impl ActionPlanner<'_> {
         }
         if !force && !self.is_leaked(path) {
             let why = format!(
-                "{path} is not a fault: a daemon may be working under this lock, and a second one would start on the same item. \
-                 Break it with force if it is certain that none does."
+                "{path} is not a fault: a daemon may be working under this lock, and a second one would start on the same item. Break it with force only if no daemon is working under it."
             );
             return Err(Refusal::conflict(why));
         }

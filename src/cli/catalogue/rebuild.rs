@@ -18,22 +18,23 @@ use crate::server::standalone::DataDirectory;
 /// How many notes are listed; the others are counted.
 const MOST_LISTED: usize = 1000;
 
-/// Make the inventory again from the objects in the stores of the profiles: for a catalogue that was lost or damaged
+/// Rebuild the inventory from the objects in the stores of the profiles, after a catalogue was lost or damaged
 ///
-/// A catalogue that does not exist is created; a damaged file is moved away first, with its -wal and -shm. Rows that are missing are added and rows that say something else are
-/// corrected; rows of objects and versions that no store has are listed, and never removed. An object that cannot be
-/// recorded is skipped, and the reason printed; so is one that its store does not give out, but after 20 of these in a row it
-/// ends. Interrupted, the same command resumes. At the end it checks the catalogue, as `catalogue check` does.
+/// A catalogue that does not exist is created; a damaged file is moved away first, with its -wal and -shm. Missing rows are
+/// added and rows that differ are corrected; rows of objects and versions that no store has are listed, and never removed. An
+/// object that cannot be recorded is skipped, and the reason printed; so is one that cannot be read from its store, but after
+/// 20 of these in a row the command ends. After an interruption, the same command resumes. At the end it checks the catalogue,
+/// as `catalogue check` does.
 ///
-/// What no store has is not made again: deposits, mails, the audit log, and the media types of deposited files. Times of
-/// rows that were missing are those at which the versions were stored.
+/// What no store has cannot be rebuilt: deposits, mails, the audit log, and the media types of deposited files. Added rows have
+/// the times at which the versions were stored.
 ///
-/// A catalogue that was created has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue holds
-/// that of the lost one: delete that znode when no process has the lost one open. With --data, which is refused while the
-/// repository runs, its next start takes the new one.
+/// A newly created catalogue has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue has that of the
+/// lost one: delete that znode when no process has the lost one open. With --data, which is refused while the repository runs,
+/// the next start of the repository accepts the new one.
 ///
-/// Exits with 1 if the check finds something or a store is away, and with 6 if something was skipped, could not be read, or
-/// rows are of no object.
+/// Exits with 1 if the check finds something or a store is not reachable, and with 6 if something was skipped or could not be
+/// read, or if there are rows without an object.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RebuildArgs {
@@ -84,13 +85,13 @@ struct NoteRow {
 impl RebuildArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if !self.yes && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to rebuild").into());
+            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set --yes to rebuild").into());
         }
         let data = self.place.data.clone().map(DataDirectory::new);
         let _unused = data.as_ref().map(unused).transpose()?;
         let interrupts = Interrupts::listen()?;
         if !self.yes {
-            interrupts.confirm("Add and correct rows of the catalogue by what lies in the stores?").await?;
+            interrupts.confirm("Add and correct rows of the catalogue from the contents of the stores?").await?;
         }
         let repository = self.place.create().await?;
         let rebuilt = Box::pin(self.rebuild(&repository, &interrupts)).await;
@@ -125,14 +126,14 @@ impl RebuildArgs {
         let totals = tokio::select! {
             biased;
             () = interrupts.wait() => {
-                let why = "interrupted; what was done is kept, and the same command goes on";
+                let why = "interrupted; what was done is kept, and the same command resumes";
                 return Err(CommandError::new(IN_PART, why).into());
             }
             ended = work => ended,
         };
         let Totals { objects, same, added, corrected, counters, .. } = totals.map_err(|error| match error {
             RebuildError::Catalogue(error) => failed(error),
-            error => CommandError::new(FAILED, format!("{error}; the same command goes on")),
+            error => CommandError::new(FAILED, format!("{error}; the same command resumes")),
         })?;
         drop(spinner);
         let spinner = Spinner::start("checking the catalogue");
@@ -199,13 +200,13 @@ impl Report {
         let objects = counted(self.unreadable.count, "object", "objects");
         self.unreadable.show(screen, &format!("{objects} could not be read:"));
         let rows = counted(self.unfounded.count, "object has", "objects have");
-        self.unfounded.show(screen, &format!("{rows} rows without content in the stores, which were kept:"));
+        self.unfounded.show(screen, &format!("{rows} rows have no content in the stores and were kept:"));
         screen.gap();
         for finding in &self.findings {
             screen.entry(finding);
         }
         if self.findings.is_empty() {
-            screen.say("The check of the catalogue finds nothing wrong.");
+            screen.say("The check of the catalogue found nothing wrong.");
         }
     }
 

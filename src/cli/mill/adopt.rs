@@ -21,21 +21,21 @@ use crate::cli::words::count;
 use crate::mirror::words::{counted, size};
 use crate::server;
 
-/// Take what a space of a store has, and no record knows of, into the record
+/// Record the content of a space that has no record yet
 ///
-/// Each item is read, and recorded as it was read: as an event in your name, and in the content index. Policies copy it from then on.
-/// Whatever has a record keeps it: one line for each item that is there and is left as it is. What was adopted stays so where the
-/// command is broken off, and the next one goes on. Exits with 7 where anything was left.
+/// Each item is read and recorded as it was read: as an event in your name, and in the content index. From then on, policies
+/// copy it. Items that have a record keep it; each item that is left as it is gets a line. If the command is interrupted,
+/// adopted items stay adopted, and the same command resumes. Exits with 7 if any item was left.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AdoptArgs {
-    /// A space of an account in a store, which is named, or has the number that policies have
+    /// A space of an account in a store; the store by its name, or by its number in policies
     #[arg(
         value_name = "ACCOUNT/STORE/SPACE",
         value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
     )]
     what: Named,
 
-    /// Show what would be adopted, and change nothing
+    /// Show what would be adopted, without changing anything
     #[arg(long)]
     dry_run: bool,
 

@@ -18,17 +18,17 @@ use crate::server;
 /// How many events are read at once.
 const PAGE: u32 = 1000;
 
-/// Write the audit log of a space, the oldest event first
+/// Write the audit log of a space, oldest event first
 #[derive(Clone, Debug, Args)]
 pub(super) struct AuditArgs {
-    /// A space of an account in a store, which is named, or has the number that policies have
+    /// A space of an account in a store; the store by its name, or by its number in policies
     #[arg(
         value_name = "ACCOUNT/STORE/SPACE",
         value_parser = OsStringValueParser::new().try_map(|text: OsString| space(&text))
     )]
     what: Named,
 
-    /// In which format: tsv has the columns of Mill's audit log
+    /// The format: tsv has the columns of Mill's audit log
     #[arg(long, value_name = "FORMAT", default_value = "tsv")]
     format: Format,
 
@@ -56,13 +56,13 @@ impl AuditArgs {
         };
         let Format::Tsv = self.format;
         let table = config.accounts.get(&account).and_then(|account| AuditTable::new(account, &store, &space));
-        let none = || UsageError(format!("the space {space} has no name in the stores"));
+        let none = || UsageError(format!("the name {space} is not possible for a space in the stores"));
         let table = table.ok_or_else(none)?;
         let catalogue = server::catalogue::open(file.stores()).await?;
         let mut page = catalogue.events_of_space(&store, table.in_store(), 0, PAGE).await?;
         if page.is_empty() {
             catalogue.close().await;
-            let why = format!("the audit log has no event of a space {space} in {store}");
+            let why = format!("the audit log has no events of a space {space} in {store}");
             return Err(CommandError::new(NOT_FOUND, why).into());
         }
         let mut is_open = output::write_while_open(&AuditTable::header())?;

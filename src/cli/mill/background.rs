@@ -13,13 +13,13 @@ use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::ago;
 use crate::views::mill::{AskedItem, CheckFilter, CheckScope, KeyText};
 
-/// List the checks that were asked for, how far they are, and what they found
+/// List requested checks, their progress, and what they found
 ///
-/// The last one of each space and of each item: those that mill verify --background asked for, the pages of the mill, and the API.
+/// The last one of each space and item that was requested by mill verify --background, the pages of the mill, or the API.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ChecksArgs {
-    /// Those of this account; without one, of the first
+    /// Checks of this account; without it, of the first account
     #[arg(value_name = "ACCOUNT", default_value = "")]
     account: String,
 
@@ -49,7 +49,7 @@ impl ChecksArgs {
         })?;
         if list.items.is_empty() {
             output::note(&match self.before {
-                None => "no check was asked for".to_owned(),
+                None => "no check has been requested".to_owned(),
                 Some(before) => format!("there are no checks with a number below {before}"),
             });
         } else if let Some(before) = list.next {
@@ -117,5 +117,5 @@ pub(super) async fn ask(
         asked.map(drop).map_err(|refusal| CommandError::from(refusal).into())
     });
     asked.await?;
-    output::write(&format!("asked for: {}; mill checks {} shows how far it is\n", plan.words(), plan.account))
+    output::write(&format!("requested: {}; mill checks {} shows its progress\n", plan.words(), plan.account))
 }

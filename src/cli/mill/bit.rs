@@ -13,19 +13,19 @@ use crate::config::PrometheusDuration;
 /// How content is checked.
 #[derive(Clone, Debug, Args)]
 pub(super) struct BitArgs {
-    /// How old the last proof of a copy may become; a loop through all content begins at every half of that
+    /// The maximum age of the last proof of a copy; a loop through all content begins every half of that time
     #[arg(long = "bit.max-age", value_name = "DURATION", default_value = "60d", value_parser = loop_period)]
     max_age: PrometheusDuration,
 
-    /// A file with the spaces that are checked, /account/store/space in each line, with * for any; without it, all
+    /// A file with the spaces to check, one /account/store/space a line, with * for any; without it, all
     #[arg(long = "bit.include", value_name = "FILE")]
     include: Option<PathBuf>,
 
-    /// A file with the spaces that are not checked, in the same form
+    /// A file with the spaces not to check, in the same form
     #[arg(long = "bit.exclude", value_name = "FILE")]
     exclude: Option<PathBuf>,
 
-    /// How many spaces are checked at once
+    /// The number of spaces that are checked at the same time
     #[arg(
         long = "bit.spaces",
         value_name = "NUMBER",

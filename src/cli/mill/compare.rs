@@ -25,19 +25,20 @@ use crate::views::show::visible_json;
 
 /// Compare what a store lists with the content index, without reading content
 ///
-/// One line for each item that is stored and not recorded, or recorded and not stored, or has another size, checksum or entity tag than is
-/// recorded; what differs is looked at again before that is said. Nothing is changed. Exits with 7 where anything differs. A listing
-/// that fails midway is an error, whatever was said until then.
+/// One line for each item that is stored but not recorded, recorded but not stored, or has another size, checksum or entity tag
+/// than recorded; each difference is checked a second time before it is printed. Nothing is changed. Exits with 7 if anything
+/// differs. If the listing fails midway, the command fails, regardless of what it printed until then.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareArgs {
-    /// A space, or all that an account has in a store, which is named, or has the number that policies have
+    /// A space of an account in a store, or all of them; the store by its name, or by its number in policies
     #[arg(
         value_name = "ACCOUNT/STORE[/SPACE]",
         value_parser = OsStringValueParser::new().try_map(|text: OsString| Named::parse(&text))
     )]
     what: Named,
 
-    /// Keep it: as a table in the account's space for reports, and what it came to in the catalogue, which pages and API show
+    /// Keep the result: a table in the account's space for reports, and a summary in the catalogue, which the pages and the API
+    /// show
     #[arg(long)]
     keep: bool,
 
@@ -78,7 +79,7 @@ impl CompareArgs {
             }
         };
         if compared == Compared::default() && scope.space.is_some() {
-            let why = "there is no such space, or nothing in it, and no record of anything";
+            let why = "there is no such space, or it is empty, and has no records";
             return Err(CommandError::new(NOT_FOUND, why).into());
         }
         printed.end(&compared)?;

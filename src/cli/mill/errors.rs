@@ -17,11 +17,11 @@ use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{BitErrorItem, ErrorFilter, ErrorList, StopItem};
 
-/// List the bit errors: copies that are not what was recorded, and what can be done about them
+/// List the bit errors: copies that differ from their records, and what can be done about them
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ErrorsArgs {
-    /// Those of this account; without one, of the first that has any
+    /// Bit errors of this account; without it, of the first account that has any
     #[arg(value_name = "ACCOUNT", default_value = "")]
     account: String,
 
@@ -36,7 +36,7 @@ pub(super) struct ErrorsArgs {
     output: OutputArgs,
 }
 
-/// Have a copy repaired from another one: mill resolve with repair
+/// Have a copy repaired from another one: the same as mill resolve repair
 #[derive(Clone, Debug, Args)]
 pub(super) struct RepairArgs {
     #[command(flatten)]
@@ -45,17 +45,18 @@ pub(super) struct RepairArgs {
 
 /// Have a bit error resolved
 ///
-/// A worker reads the copy, and does what was decided where it is still a remedy for what is there; `mill errors` shows what is
-/// possible, and whether it has ended. What is written over is kept aside.
+/// A worker reads the copy, and carries out the resolution if it still fits what it finds; `mill errors` shows which
+/// resolutions are possible, and whether one is in progress. Overwritten content is kept aside.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, in its own place; correct
-    /// brings the record to what the content and the rest of the record prove; adopt records content that no record knows of; accept
-    /// records content that was changed outside; drop closes the bit error, and the next check that finds the same opens another one
+    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, again in its own
+    /// place; correct appends an event that corrects the record to what the content and the other record prove; adopt records
+    /// content that has no record; accept records content that another program changed; drop closes the bit error, and the next
+    /// check that finds the same opens a new one
     #[arg(
         value_name = "RESOLUTION",
         value_parser = PossibleValuesParser::new(Resolution::ALL.map(Resolution::as_str)).try_map(|name| {
-            Resolution::named(&name).ok_or("it resolves nothing")
+            Resolution::named(&name).ok_or("it is not a resolution")
         })
     )]
     resolution: Resolution,
@@ -67,7 +68,7 @@ pub(super) struct ResolveArgs {
 /// Of which copy a bit error is to be resolved, and why.
 #[derive(Clone, Debug, Args)]
 struct DecisionArgs {
-    /// The number of a bit error, or an item as ACCOUNT/STORE/SPACE/KEY; the store is named, or has the number that policies have
+    /// The number of a bit error, or an item as ACCOUNT/STORE/SPACE/KEY; the store by its name, or by its number in policies
     #[arg(
         value_name = "NUMBER|ITEM",
         value_parser = OsStringValueParser::new().try_map(|text| ErrorOf::parse(&text))
@@ -86,7 +87,7 @@ enum ErrorOf {
 }
 
 /// What a decision is to name.
-const WANTED: &str = "name a bit error by its number, or one item: ACCOUNT/STORE/SPACE/KEY";
+const WANTED: &str = "expected the number of a bit error, or an item: ACCOUNT/STORE/SPACE/KEY";
 
 impl ErrorOf {
     fn parse(text: &OsString) -> Result<Self, &'static str> {

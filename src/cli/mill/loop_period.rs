@@ -17,7 +17,7 @@ pub(super) fn loop_period(text: &str) -> Result<PrometheusDuration, String> {
         Some(months) => Some(PrometheusDuration::from(MONTH * u32::from(months))),
         None => text.parse::<PrometheusDuration>().ok(),
     };
-    let wrong = || "write a time of 1s or more, such as 12h, 30d or 1M (a month, 30 days)".to_owned();
+    let wrong = || "expected a duration of at least 1s, such as 12h, 30d or 1M (a month, 30 days)".to_owned();
     period.filter(|period| period.get() >= LEAST).ok_or_else(wrong)
 }
 

@@ -9,8 +9,8 @@ use crate::cli::output;
 
 /// Pause the work for an account, a store, or an account in a store
 ///
-/// No process begins a task that reads from it or writes to it; tasks that are under way are finished. After mill resume,
-/// the waiting tasks are processed as before.
+/// No process starts a task that reads from it or writes to it; tasks in progress are finished. After mill resume, the waiting
+/// tasks are processed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PauseArgs {
     #[command(flatten)]
@@ -19,7 +19,7 @@ pub(super) struct PauseArgs {
 
 /// Resume the work that was paused for an account, a store, or an account in a store
 ///
-/// Name the account and the store that the pause was set for, as mill queues shows them.
+/// Name the account and the store of the pause as mill queues shows them.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResumeArgs {
     #[command(flatten)]
@@ -30,11 +30,11 @@ pub(super) struct ResumeArgs {
 #[derive(Clone, Debug, Args)]
 #[group(id = "paused", required = true, multiple = true, args = ["account", "store"])]
 struct PausedArgs {
-    /// The account; without one, all accounts
+    /// The account; without it, all accounts
     #[arg(long, value_name = "ACCOUNT", default_value = "", hide_default_value = true)]
     account: String,
 
-    /// The store; without one, all stores of the account
+    /// The store; without it, all stores of the account
     #[arg(long, value_name = "STORE", default_value = "", hide_default_value = true)]
     store: String,
 

@@ -44,17 +44,17 @@ impl PoliciesArgs {
 
 fn show(detail: &PolicyDetail, screen: &mut Screen) {
     let now = Timestamp::now();
-    let listed = if detail.is_listed { "" } else { " (not in the list of accounts: copied nowhere)" };
+    let listed = if detail.is_listed { "" } else { " (not in the list of accounts: nothing is copied)" };
     screen.say(&format!("{}{listed}", detail.account));
     match &detail.in_force {
         Some(policy) => show_policy(policy, detail, screen),
-        None => screen.beneath("nothing is in force: it is copied nowhere"),
+        None => screen.beneath("no policy is in force: nothing is copied"),
     }
     if let Some(error) = &detail.error {
         screen.entry_beneath(&format!("a file cannot be used: {error}"));
     }
     for waiting in &detail.waiting {
-        let space = waiting.space.as_deref().unwrap_or("spaces that are not named");
+        let space = waiting.space.as_deref().unwrap_or("all other spaces");
         let (ends, begins) = (pairs(&waiting.ends, detail), pairs(&waiting.begins, detail));
         screen.entry_beneath(&format!("{space}: waiting to end: {ends}; to begin in its place: {begins}"));
     }
@@ -65,7 +65,7 @@ fn show(detail: &PolicyDetail, screen: &mut Screen) {
 }
 
 fn show_policy(policy: &PolicyText, detail: &PolicyDetail, screen: &mut Screen) {
-    screen.entry_beneath(&format!("spaces that are not named: {}", pairs(&policy.defaults, detail)));
+    screen.entry_beneath(&format!("all other spaces: {}", pairs(&policy.defaults, detail)));
     for own in &policy.spaces {
         screen.entry_beneath(&format!("{}: {}", own.space, pairs(&own.pairs, detail)));
     }

@@ -17,7 +17,7 @@ use crate::mirror::words::{counted, size};
 use crate::server;
 use crate::views::mill::{NewPolicyView, PlanItem, PlanView, PolicyText};
 
-/// Check the policies of accounts, or bring into force what waits for it
+/// Check the policies of accounts, preview a change, or put a waiting change into force
 #[derive(Clone, Debug, Args)]
 pub(super) struct PolicyArgs {
     #[command(subcommand)]
@@ -32,20 +32,20 @@ commands! {
     }
 }
 
-/// Read the policy files, and show which copies each would stop maintaining
+/// Check the policy files, and show which copies each would stop maintaining
 ///
-/// What a file adds is in force as soon as mill run has read it. A change that would stop
-/// maintaining copies waits for mill policy apply. Exits with 1
-/// where a file cannot be used.
+/// Additions in a file are in force as soon as mill run has read it. A change that would stop maintaining copies waits for mill
+/// policy apply. Exits with 1 if a file cannot be used.
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
     place: PlaceArgs,
 }
 
-/// Show what a policy would do in place of the one in force: items and bytes to copy, copies that would no longer be kept
+/// Show what a policy would do in place of the one in force: items and bytes to copy, and copies that would no longer be
+/// maintained
 ///
-/// Figures are those of the content index. Exits with 1 where the policy cannot be carried out.
+/// Figures are taken from the content index. Exits with 1 if the policy cannot be carried out.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 struct PlanArgs {
@@ -53,7 +53,7 @@ struct PlanArgs {
     #[arg(value_name = "ACCOUNT")]
     account: String,
 
-    /// A policy file to look at, instead of the one that the account has
+    /// A policy file to examine, instead of the account's own
     #[arg(value_name = "FILE")]
     policy: Option<PathBuf>,
 
@@ -64,9 +64,9 @@ struct PlanArgs {
     output: OutputArgs,
 }
 
-/// Bring the policy file of an account into force, also where it stops maintaining copies
+/// Put the policy file of an account into force, even if it stops maintaining copies
 ///
-/// No copy is deleted by that: it is kept as it is, and no longer follows its source.
+/// No copy is deleted: it stays as it is, but no longer follows its source.
 #[derive(Clone, Debug, Args)]
 struct ApplyArgs {
     /// The account
@@ -162,7 +162,7 @@ impl PlanArgs {
 
 /// That an account is copied nowhere, whatever its policy file says.
 fn unlisted(account: &str) -> String {
-    format!("{account}: not in the list of accounts, {ACCOUNTS_FILE}: copied nowhere, whatever its policy file says")
+    format!("{account}: not in the list of accounts, {ACCOUNTS_FILE}: nothing is copied, regardless of its policy file")
 }
 
 fn show_plan(plan: &PlanView, screen: &mut Screen) {
@@ -190,7 +190,10 @@ fn show_plan(plan: &PlanView, screen: &mut Screen) {
     let (items, bytes) = (counted(plan.items_to_copy, "item", "items"), size(plan.bytes_to_copy));
     screen.say(&format!("to be copied: about {items}, {bytes}"));
     screen.table(&table(&plan.begins));
-    screen.say(&format!("no longer kept, and not deleted: {}", counted(plan.items_no_longer_kept, "item", "items")));
+    screen.say(&format!(
+        "no longer maintained, but not deleted: {}",
+        counted(plan.items_no_longer_kept, "item", "items")
+    ));
     screen.table(&table(&plan.ends));
 }
 
@@ -199,8 +202,7 @@ fn waiting_line(waiting: &Waiting) -> String {
         let texts: Vec<_> = pairs.iter().map(ToString::to_string).collect();
         if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
     };
-    let space =
-        waiting.space.as_ref().map_or_else(|| "spaces that are not named".to_owned(), |space| format!("space {space}"));
+    let space = waiting.space.as_ref().map_or_else(|| "all other spaces".to_owned(), |space| format!("space {space}"));
     format!(
         "{space}: copies that an admin has to allow to stop: {}; that would begin instead: {}",
         pairs(&waiting.ends),

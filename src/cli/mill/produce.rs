@@ -21,7 +21,7 @@ use crate::config::{MillConfig, PrometheusDuration};
 use crate::mirror::words::{counted, length};
 use crate::server;
 
-/// Create due tasks once, as mill run does from time to time, then exit
+/// Create due tasks once, as mill run does regularly, then exit
 ///
 /// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one in progress resumes where it was,
 /// whichever process began it, until it is done or so many tasks wait that it would wait, too.
@@ -32,8 +32,8 @@ use crate::server;
 /// within six minutes. With --once as well, this command does what is due itself, unless another process leads.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
-    /// What to do: ask for copies that are missing, for checks of all content, for counts of spaces, or for one task for each account that does nothing; or
-    /// remove what need not be kept aside any longer
+    /// What to do: request missing copies, checks of all content, counts of spaces, or one task for each account that does
+    /// nothing; or remove what no longer needs to be kept aside
     #[arg(value_name = "PRODUCER")]
     producer: ProducerName,
 
@@ -45,15 +45,15 @@ pub(super) struct ProduceArgs {
     #[arg(long)]
     now: bool,
 
-    /// How long after the beginning of a loop of copies the next one begins
+    /// The time from the beginning of one loop of copies to the beginning of the next
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = loop_period)]
     frequency: PrometheusDuration,
 
-    /// How many tasks a loop lets wait before it ends here
+    /// The number of waiting tasks at which this command stops
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     queue_limit: u64,
 
-    /// In one of so many loops, look at every item and not only at what differs; 0 for never
+    /// Check every item, not only those that differ, once in this many loops; 0 for never
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     thorough_every: u64,
 
@@ -125,11 +125,11 @@ impl ProduceArgs {
             },
             ProducerName::Stats => mill.stats_once().await.map(|number| match number {
                 Some(number) => format!("{} to be counted", counted(number as u64, "space is", "spaces are")),
-                None => "spaces were counted within a day".to_owned(),
+                None => "spaces were already counted within the last day".to_owned(),
             }),
             ProducerName::Asides => mill.asides_once().await.map(|removed| match removed {
                 Some(removed) => removed.to_string(),
-                None => "what is aside was looked through within a day".to_owned(),
+                None => "content that is kept aside was already checked within the last day".to_owned(),
             }),
             ProducerName::Noop => mill
                 .noop_once()
@@ -210,18 +210,18 @@ async fn step_said(step: &Step, due: Option<&Due<'_>>, catalogue: &Catalogue) ->
 fn said(step: &Step) -> String {
     match step {
         Step::Idle | Step::Advanced => "the loop is done, and the next one is not due".to_owned(),
-        Step::Stopped => "it was stopped before the loop was done; the next process goes on with it".to_owned(),
+        Step::Stopped => "stopped before the loop was done; another process continues it".to_owned(),
         Step::Follows => "another process leads the loop".to_owned(),
-        Step::Checking => "the checks that were asked for have not ended".to_owned(),
-        Step::Full => "as many tasks wait as may".to_owned(),
+        Step::Checking => "the requested checks have not ended".to_owned(),
+        Step::Full => "--queue-limit is reached".to_owned(),
         Step::Paused(spaces) => {
             let spaces =
                 counted(*spaces as u64, "space is left, which is paused", "spaces are left, all of them paused");
-            format!("{spaces}; queuekeeper mill queues says by whom")
+            format!("{spaces}; queuekeeper mill queues shows by whom")
         }
         Step::Stuck(spaces) => {
             let spaces = counted(*spaces as u64, "space", "spaces");
-            format!("{spaces} cannot be gone through; queuekeeper mill queues says why")
+            format!("{spaces} cannot be scanned; queuekeeper mill queues shows why")
         }
     }
 }

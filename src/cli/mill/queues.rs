@@ -13,8 +13,9 @@ use crate::views::show::{Ago, machine};
 
 /// Show the queues, the loops and the workers, and what is stalled
 ///
-/// Exits with 1 where something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
-/// be read or wait for an admin, kinds of tasks without workers, pauses that are older than a day, bit errors, reports on integrity that are incomplete.
+/// Exits with 1 if something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot be read
+/// or wait for an admin, kinds of tasks without workers, pauses of more than a day, bit errors, or incomplete reports on
+/// integrity.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct QueuesArgs {
@@ -93,8 +94,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
     }
     screen.gap();
     if overview.workers.is_empty() {
-        screen
-            .say("no process with workers has reported itself in the last three minutes; queuekeeper mill run is one");
+        screen.say("no worker process has reported in the last three minutes; start one with queuekeeper mill run");
     }
     for process in &overview.workers {
         let kinds = process.kinds.join(", ");
@@ -125,7 +125,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         for problem in &overview.problems {
             screen.item("! ", problem);
         }
-        screen.say("queuekeeper mill held, dead-letters, errors and policies show more of it.");
+        screen.say("queuekeeper mill held, dead-letters, errors and policies show the details.");
     }
 }
 
@@ -154,7 +154,7 @@ fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
             let ends = until(producer.ends).map(|left| format!("; at this rate it ends in {left}")).unwrap_or_default();
             let (looked, items) = (count(*looked), counted((*items).max(*looked), "item", "items"));
             let morsels = counted(*morsels, "part", "parts");
-            format!("{name}: loop {number}, {left} of {morsels} left, {looked} of {items} looked at{ends}{next}")
+            format!("{name}: loop {number}, {left} of {morsels} left, {looked} of {items} scanned{ends}{next}")
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::views::mill::{Mill, OpenReport, ReportDetail, ReportFilter, ReportFor
 use crate::views::parameter::OneOf;
 use crate::views::show::{machine, visible};
 
-/// List the reports on the integrity of spaces, the newest loop first; show one; or write one of its files to standard output
+/// List the reports on the integrity of spaces, newest loop first; show one; or write one of its files to standard output
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ReportsArgs {
@@ -24,9 +24,9 @@ pub(super) struct ReportsArgs {
     #[arg(value_name = "NUMBER")]
     number: Option<u64>,
 
-    /// Write this file of the report: tsv is the table of all items, coverage the table of what it covers, json both as a document;
-    /// csv is the table of all items for spreadsheets, premis the checks as events of PREMIS, seal what names the other files by their
-    /// SHA-256
+    /// Write this file of the report: tsv is the table of all items, coverage the table of what it covers, json both in one
+    /// document; csv is the table of all items for spreadsheets, premis the checks as PREMIS events, seal the list of the other
+    /// files with their SHA-256
     #[arg(long, value_name = "FORMAT", requires = "number")]
     file: Option<OneOf<ReportFormat>>,
 
@@ -42,15 +42,15 @@ pub(super) struct ReportsArgs {
     #[arg(long, value_name = "SPACE", default_value = "", conflicts_with = "number")]
     space: String,
 
-    /// Only the newest report on each space, where it is no success
+    /// Only reports that are the newest on their space and not a success
     #[arg(long, conflicts_with = "number")]
     unsuccessful: bool,
 
-    /// Reports with a number below this, as the end of the list before says
+    /// Reports with a number below this, as printed at the end of the previous list
     #[arg(long, value_name = "NUMBER", conflicts_with = "number")]
     before: Option<u64>,
 
-    /// Items of the report whose checks have a number above this, as the end of the list before says
+    /// Items of the report whose checks have a number above this, as printed at the end of the previous list
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "number")]
     after: u64,
 

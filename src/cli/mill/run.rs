@@ -16,7 +16,7 @@ use crate::cli::{LogArgs, on_signal};
 use crate::config::{ExternalUrl, ListenAddress, PrometheusDuration};
 use crate::server;
 
-/// Run the mill's workers and loops, until it is stopped
+/// Run the mill's workers and loops until stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
 /// the loops. What daemons and queuekeeper store change is copied within seconds, anything else by the next loop.
@@ -25,11 +25,11 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     place: PlaceArgs,
 
-    /// How many tasks are processed at once
+    /// The number of tasks that are processed at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     workers: u16,
 
-    /// The queues that tasks are taken from, the first one first; one take in ten begins at another one
+    /// The queues from which tasks are taken, in this order; every tenth time, another queue comes first
     ///
     /// Without it, all of them: audit, duplication-high, bit-error, duplication-low, bit-integrity, bit-report.
     #[arg(
@@ -42,29 +42,29 @@ pub(super) struct RunArgs {
     )]
     queues: Vec<Queue>,
 
-    /// Which loops this process may lead: of copies, of checks of all content, of counts of spaces
+    /// The loops that this process may lead: copies, checks of all content, counts of spaces
     #[arg(long, value_name = "PRODUCER", value_delimiter = ',', default_value = "duplication,bit,stats")]
     produce: Vec<LoopName>,
 
-    /// How long after the beginning of a loop of copies the next one begins
+    /// The time from the beginning of one loop of copies to the beginning of the next
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = loop_period)]
     frequency: PrometheusDuration,
 
-    /// How many tasks a loop lets wait before it waits itself
+    /// The number of waiting tasks at which a loop waits
     #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
     queue_limit: u64,
 
-    /// In one of so many loops, look at every item and not only at what differs; 0 for never
+    /// Check every item, not only those that differ, once in this many loops; 0 for never
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     thorough_every: u64,
 
-    /// How long after its source was deleted a copy is deleted, and how long what was deleted or overwritten in a copy is kept
-    /// aside
+    /// How long a copy is kept after its source was deleted, and how long content that was deleted or overwritten in a copy is
+    /// kept aside
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     delete_after: PrometheusDuration,
 
-    /// How many items of a space may be deleted or overwritten in a store within a day; the larger of this and --brake.percent
-    /// applies
+    /// The number of items of a space that may be deleted or overwritten in a store within a day; the larger of this and
+    /// --brake.percent applies
     #[arg(long = "brake.items", value_name = "NUMBER", default_value_t = 100)]
     brake_items: u32,
 
@@ -83,7 +83,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     mail: MailArgs,
 
-    /// How users reach the pages, which mails on reports then name
+    /// The URL under which users reach the pages, for links in mails on reports
     #[arg(long = "web.external-url", value_name = "URL", help_heading = "Mail")]
     external_url: Option<ExternalUrl>,
 
@@ -114,7 +114,7 @@ fn queue(name: &str) -> Result<Queue, String> {
     let queues = Queue::ALL.into_iter().filter(|queue| *queue != Queue::DeadLetter);
     let known: Vec<_> = queues.clone().map(Queue::as_str).collect();
     let found = queues.into_iter().find(|queue| queue.as_str() == name);
-    found.ok_or_else(|| format!("write one or more of {}", known.join(",")))
+    found.ok_or_else(|| format!("expected one or more of {}", known.join(",")))
 }
 
 impl RunArgs {

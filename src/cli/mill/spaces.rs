@@ -16,15 +16,15 @@ use crate::cli::words::{ago, argument, count, some};
 use crate::mirror::words::{counted, size};
 use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, SpaceCopies, SpaceFilter};
 
-/// Show every space and how far its copies are, the items of one, or one item and why it is not done
+/// Show all spaces and the state of their copies, the items of one space, or one item and why it is not up to date
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct SpacesArgs {
-    /// The space of which the items are shown
+    /// The space whose items are shown
     #[arg(value_name = "ACCOUNT/SPACE")]
     space: Option<String>,
 
-    /// The item to show, by its key as it is, as mill verify takes it
+    /// The key of the item to show, not encoded, as for mill verify
     #[arg(
         long,
         value_name = "KEY",
@@ -35,7 +35,7 @@ pub(super) struct SpacesArgs {
     )]
     key: Option<Key>,
 
-    /// Spaces, or items, with names that begin with this
+    /// Spaces or items with names that begin with this
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
@@ -55,7 +55,7 @@ impl SpacesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let space = self.space.as_deref().map(|name| {
-            let wrong = || UsageError(format!("{name:?} is not ACCOUNT/SPACE"));
+            let wrong = || UsageError(format!("expected ACCOUNT/SPACE, not {name:?}"));
             name.split_once('/').ok_or_else(wrong)
         });
         let space = space.transpose()?;
@@ -94,7 +94,7 @@ impl SpacesArgs {
                         output::note(&format!("the policy of {account} cannot be read: {why}"));
                     }
                     if list.items.is_empty() {
-                        output::note("the content index knows no such space");
+                        output::note("the content index has no such space");
                     }
                     more(list.next.as_deref().map(str::as_bytes));
                     Ok(())
@@ -198,7 +198,7 @@ fn show_item(detail: &ItemDetail, screen: &mut Screen) {
     let now = Timestamp::now();
     screen.say(&format!("{}/{}: {}", detail.account, detail.space, detail.item.key));
     if detail.is_done {
-        screen.say("its copies are what policies want them to be, by what is recorded");
+        screen.say("according to the content index, its copies are as the policies require");
     }
     for cause in &detail.causes {
         screen.item("- ", cause);

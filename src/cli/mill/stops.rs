@@ -16,9 +16,9 @@ pub(super) struct StopRepairsArgs {
     stopped: StoppedArgs,
 }
 
-/// Let repairs start by themselves again in a store, or in all of them
+/// Resume automatic repairs in a store, or in all of them
 ///
-/// Each stop is ended by what it was made of, as mill errors shows it.
+/// Name the store of the stop as mill errors shows it: a stop of all stores and that of one store are separate.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResumeRepairsArgs {
     #[command(flatten)]
@@ -38,7 +38,7 @@ fn stop_help() -> String {
 
 #[derive(Clone, Debug, Args)]
 struct StoppedArgs {
-    /// The store; without one, all stores
+    /// The store; without it, all stores
     #[arg(value_name = "STORE", default_value = "", hide_default_value = true)]
     store: String,
 
@@ -71,7 +71,7 @@ async fn apply(session: &MillSession, change: StopChange, store: &str) -> anyhow
     let name = if store.is_empty() { "all stores" } else { store };
     output::write(&match change {
         StopChange::Stop => format!("automatic repairs in {name} are stopped\n"),
-        StopChange::Resume => format!("repairs in {name} start by themselves again, where that is configured\n"),
+        StopChange::Resume => format!("automatic repairs in {name} are resumed, where they are configured\n"),
     })
 }
 

@@ -22,25 +22,25 @@ use crate::views::mill;
 
 /// Check content now: read it, and compare it with its store, the content index and the audit log
 ///
-/// One line for each item that is wrong, or could not be checked. The result is recorded as that of a loop: what is proven, and
-/// what is wrong as a bit error, which waits for a decision. Content is read whatever the configuration says of proofs. Exits with 7
-/// where anything is wrong.
+/// One line for each item that is wrong or could not be checked. Results are recorded like those of a loop: proofs, and bit
+/// errors for what is wrong. Content is read regardless of the proof that is configured for the store. Exits with 7 if anything
+/// is wrong or could not be checked.
 ///
-/// With --background, the workers of the mill do the same: mill checks shows how far they are, and what they found.
+/// With --background, the workers of the mill do the same; mill checks shows their progress and what they found.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VerifyArgs {
-    /// An item, a space, or all that an account has in a store, which is named, or has the number that policies have
+    /// An item, a space, or all content of an account in a store; the store by its name, or by its number in policies
     #[arg(
         value_name = "ACCOUNT/STORE[/SPACE[/KEY]]",
         value_parser = OsStringValueParser::new().try_map(|text| Named::parse(&text))
     )]
     what: Named,
 
-    /// Have it checked by workers, beside the loop of checks, and do not wait for that
+    /// Have it checked by workers, beside the loop of checks, without waiting for the result
     #[arg(long)]
     background: bool,
 
-    /// Show how much would be read and what that costs, and do nothing
+    /// Show how much would be read and what that costs, without checking anything
     #[arg(long, requires = "background")]
     dry_run: bool,
 
@@ -130,8 +130,8 @@ impl VerifyArgs {
         let totals = outcome.map_err(|why| CommandError::new(FAILED, why))?;
         if totals == Totals::default() && scope.space.is_some() {
             let why = match scope.key {
-                Some(_) => "there is no such item, and no record of one",
-                None => "there is no such space, or nothing in it, and no record of anything",
+                Some(_) => "there is no such item, and no record of it",
+                None => "there is no such space, or it is empty, and has no records",
             };
             return Err(CommandError::new(NOT_FOUND, why).into());
         }

@@ -13,19 +13,20 @@ use crate::views::mill;
 
 /// Check that no report of an account was changed, removed or inserted
 ///
-/// Each report has a seal, which names its files and the seal before it by their SHA-256. The chain is followed from its last
-/// seal, which the catalogue has, to the first, and each file is read. One line for each problem; exits with 7 where there is any.
+/// Each report has a seal with the SHA-256 of its files and of the previous seal. The chain is followed from the last seal,
+/// which is in the catalogue, to the first, and each file is read. One line for each problem; exits with 7 if there is any.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VerifyReportsArgs {
     /// The account
     #[arg(value_name = "ACCOUNT")]
     account: String,
 
-    /// Ask the store alone, not the catalogue, which the file need not name: the last seal is the one with the highest number
+    /// Use only the store, not the catalogue, which need not be in the file: the last seal is then the one with the highest
+    /// number
     #[arg(long)]
     store_only: bool,
 
-    /// The SHA-256 of a seal that was the last one earlier: the chain must have it
+    /// The SHA-256 of a seal that was the last one at an earlier time: the chain must contain it
     #[arg(long, value_name = "SHA256", value_parser = sha256)]
     seal: Option<String>,
 

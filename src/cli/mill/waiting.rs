@@ -15,7 +15,7 @@ use crate::views::mill::{DeadFilter, HeldFilter, TaskItem};
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct HeldArgs {
-    /// Tasks of this account; without one, of the first that has any
+    /// Tasks of this account; without it, of the first account that has any
     #[arg(long, value_name = "ACCOUNT", default_value = "")]
     account: String,
 
@@ -38,7 +38,7 @@ pub(super) struct HeldArgs {
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct DeadLettersArgs {
-    /// Tasks of this account; without one, of the first that has any
+    /// Tasks of this account; without it, of the first account that has any
     #[arg(long, value_name = "ACCOUNT", default_value = "")]
     account: String,
 
@@ -53,7 +53,7 @@ pub(super) struct DeadLettersArgs {
     output: OutputArgs,
 }
 
-/// Let dead letters or held tasks be processed again
+/// Retry dead letters, or release held tasks
 ///
 /// A held task may then exceed the limit once.
 #[derive(Clone, Debug, Args)]
@@ -62,7 +62,7 @@ pub(super) struct RetryArgs {
     decided: DecidedArgs,
 }
 
-/// Remove dead letters or held tasks: what they would do is not done
+/// Remove dead letters or held tasks without executing them
 #[derive(Clone, Debug, Args)]
 pub(super) struct DropArgs {
     #[command(flatten)]

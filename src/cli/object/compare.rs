@@ -52,10 +52,8 @@ pub(super) async fn compare_rows(
 ) -> anyhow::Result<()> {
     let head = inventory.head();
     if recorded.current_version != head {
-        let what = format!(
-            "the catalogue has version {} as the newest, and the inventory has {head}",
-            recorded.current_version
-        );
+        let what =
+            format!("the newest version is {} in the catalogue and {head} in the inventory", recorded.current_version);
         found.add("object", what);
     }
     let mut seen = HashSet::new();
@@ -70,7 +68,7 @@ pub(super) async fn compare_rows(
         }
     }
     for number in (1..=head).filter(|number| !seen.contains(number)) {
-        found.add(format!("version {number}"), "the catalogue has not recorded it");
+        found.add(format!("version {number}"), "it is not in the catalogue");
     }
     Ok(())
 }
@@ -86,16 +84,16 @@ async fn compare_version(
     let number = version.number;
     let of = format!("version {number}");
     let Some(info) = inventory.version(number) else {
-        found.add(of, "the catalogue has recorded it, and the inventory does not have it");
+        found.add(of, "it is in the catalogue, but not in the inventory");
         return Ok(());
     };
     match info.job() {
         Some(job) if job == version.job => {}
         Some(job) => {
-            found.add(&of, format!("it is of job {} in the catalogue, and of {job} in the inventory", version.job));
+            found.add(&of, format!("its job is {} in the catalogue and {job} in the inventory", version.job));
         }
         None => {
-            found.add(&of, format!("it is of job {} in the catalogue, and the inventory names no job", version.job));
+            found.add(&of, format!("its job is {} in the catalogue, but the inventory names none", version.job));
         }
     }
     let mut paths = HashSet::new();
@@ -112,7 +110,7 @@ async fn compare_version(
     for file in inventory.files(number) {
         let file = file?;
         if !paths.contains(&file.path) {
-            found.add(format!("version {number}, {:?}", file.path), "the catalogue has not recorded it");
+            found.add(format!("version {number}, {:?}", file.path), "it is not in the catalogue");
         }
     }
     Ok(())
@@ -127,12 +125,12 @@ async fn compare_file(
 ) -> anyhow::Result<()> {
     let of = format!("version {number}, {:?}", file.path);
     let Some(entry) = inventory.file(number, &file.path)? else {
-        found.add(of, "the catalogue has recorded it, and the inventory does not have it");
+        found.add(of, "it is in the catalogue, but not in the inventory");
         return Ok(());
     };
     if file.content_path != entry.content_path {
         let what = format!(
-            "it lies at {:?} in the catalogue, and at {:?} in the inventory",
+            "its path is {:?} in the catalogue and {:?} in the inventory",
             file.content_path, entry.content_path
         );
         found.add(&of, what);
@@ -140,16 +138,16 @@ async fn compare_file(
     match file.digests.get(Algorithm::Sha512) {
         Some(digest) if *digest == entry.digest => {}
         Some(digest) => {
-            found.add(&of, format!("its sha512 is {digest} in the catalogue, and {} in the inventory", entry.digest));
+            found.add(&of, format!("its sha512 is {digest} in the catalogue and {} in the inventory", entry.digest));
         }
-        None => found.add(&of, "the catalogue has no sha512 of it"),
+        None => found.add(&of, "its sha512 is not in the catalogue"),
     }
     let key = Key::new(format!("{}/{}", located.object.root(), entry.content_path).into_bytes())?;
     let item = Item::new(located.space.clone(), key);
     let there = located.store.head(&item).await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
     // A file that is missing is a finding where the content is read.
     if let Some(there) = there.filter(|there| there.size != file.size) {
-        found.add(of, format!("it has {} bytes in the catalogue, and {} in the store", file.size, there.size));
+        found.add(of, format!("it has {} bytes in the catalogue and {} in the store", file.size, there.size));
     }
     Ok(())
 }

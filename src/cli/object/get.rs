@@ -23,27 +23,27 @@ use crate::mirror::words::{counted, size};
 
 /// Read the files of a version into a directory, or one of them to standard output
 ///
-/// Each file appears when all of it has been read and has the digest that the object's inventory names. Files that are
-/// there already with the same content are kept, so that the same command resumes where it was interrupted; others are
-/// not written over, and symbolic links are not followed. What an interrupted command had begun is a file *.part, which
-/// the same command replaces. Exits with 3 if a file or a link is in the way, and with 6 if some files could not be read.
+/// Each file appears when all of it has been read and has the digest in the object's inventory. Existing files with the same
+/// content are kept, so the same command resumes after an interruption; other files are not overwritten, and symbolic links are
+/// not followed. An interrupted command leaves a file *.part, which the same command replaces. Exits with 3 if a file or a link
+/// is in the way, and with 6 if some files could not be read.
 ///
-/// To standard output, content is written as it is read: where the exit code is not 0, discard it.
+/// Content is written to standard output as it is read: if the exit code is not 0, discard it.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct GetArgs {
     #[command(flatten)]
     name: ObjectName,
 
-    /// The directory, which is made where it is missing; - for standard output, with --file
+    /// The directory, which is created if it does not exist; - for standard output, with --file
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 
-    /// The number of the version, the newest one where it is not named
+    /// The number of the version [default: the newest one]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     version: Option<u32>,
 
-    /// This file only, by its path in the object, such as producer/page-1.tif
+    /// Only this file, by its path in the object, such as producer/page-1.tif
     #[arg(long, value_name = "PATH")]
     file: Option<String>,
 
@@ -73,10 +73,14 @@ impl GetArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let is_stdout = self.to.as_os_str() == "-";
         if is_stdout && self.file.is_none() {
-            return Err(UsageError::flag("--to", "standard output takes one file; name it by --file").into());
+            return Err(UsageError::flag(
+                "--to",
+                "only one file can be written to standard output; name it with --file",
+            )
+            .into());
         }
         if is_stdout && std::io::stdout().is_terminal() {
-            return Err(UsageError::flag("--to", "the content is not for a terminal; redirect it").into());
+            return Err(UsageError::flag("--to", "the content is not written to a terminal; redirect it").into());
         }
         let repository = self.place.open().await?;
         let opened = self.open(&repository).await;
@@ -85,9 +89,11 @@ impl GetArgs {
         let head = snapshot.inventory().head();
         let version = self.version.unwrap_or(head);
         if version > head {
-            return Err(
-                CommandError::new(NOT_FOUND, format!("{ark} has no version {version}; its newest is {head}")).into()
-            );
+            return Err(CommandError::new(
+                NOT_FOUND,
+                format!("{ark} has no version {version}; its newest version is {head}"),
+            )
+            .into());
         }
         if let (true, Some(path)) = (is_stdout, &self.file) {
             return to_stdout(&snapshot, version, path).await;
@@ -121,7 +127,7 @@ impl GetArgs {
 
     async fn to_directory(&self, ark: &str, snapshot: &Snapshot, version: u32) -> anyhow::Result<Report> {
         let inventory = snapshot.inventory();
-        fs::create_dir_all(&self.to).with_context(|| format!("cannot make {}", self.to.display()))?;
+        fs::create_dir_all(&self.to).with_context(|| format!("cannot create {}", self.to.display()))?;
         let place = Place::open(&self.to, &self.to).with_context(|| format!("cannot open {}", self.to.display()))?;
         let mut report = Report {
             ark: ark.to_owned(),
@@ -197,7 +203,7 @@ impl GetArgs {
         // Another program may have made a file of that name meanwhile.
         if there(place, &file.path, &target)?.is_some() {
             place.discard(&file.path).with_context(cannot)?;
-            return Err(in_the_way(&target, "has just been made").into());
+            return Err(in_the_way(&target, "has just been created by another process").into());
         }
         place.publish(&part, &file.path).map_err(|error| not_opened(&target, error))?;
         report.files += 1;

@@ -27,23 +27,23 @@ use held::Held;
 
 /// Finish or roll back an interrupted write
 ///
-/// It shows what it will do, and prompts; nothing is done to a sound object. No content that an inventory names is changed:
-/// damaged content is what `object verify` finds, and is not repaired. An object whose first version was never recorded is
-/// found by its ARK in the spaces of all profiles.
+/// It shows what it will do, and prompts; a sound object is not changed. Content that an inventory names is never changed:
+/// `object verify` finds damaged content, which this command does not repair. An object whose first version was never recorded
+/// is found by its ARK in the spaces of all profiles.
 ///
-/// It holds the object's lock in the queue meanwhile, and is refused while a job stores the object. With --data, the queue
-/// is the running repository's; one that does not run is kept from being started. After SIGINT, SIGTERM or SIGHUP, and when
-/// its session with ZooKeeper is lost, it begins no other write, and says what is left; the same command resumes.
+/// Meanwhile it holds the object's lock in the queue, and it is refused while a job stores the object. With --data, the queue
+/// is the running repository's; a repository that is not running cannot be started meanwhile. After SIGINT, SIGTERM or SIGHUP,
+/// and when its session with ZooKeeper is lost, it begins no further write, and shows what is left; the same command resumes.
 ///
-/// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and
-/// with 6 if content was left that a job may still be storing, or it was stopped after it had begun.
+/// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and with
+/// 6 if content was left that a job may still be storing, or if it was stopped after it had begun.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RepairArgs {
     #[command(flatten)]
     name: ObjectName,
 
-    /// Show what would be done, and do nothing
+    /// Show what would be done, without doing it
     #[arg(long)]
     dry_run: bool,
 
@@ -51,11 +51,11 @@ pub(super) struct RepairArgs {
     #[arg(long)]
     yes: bool,
 
-    /// Remove content for a version that was never made if its job has stored nothing for so long
+    /// Remove content for a version that was never completed if its job has stored nothing for this long
     #[arg(long, value_name = "DURATION", default_value = "1d")]
     abandoned_after: PrometheusDuration,
 
-    /// Do not lock the object in the queue: only where no daemon stores to its store
+    /// Do not lock the object in the queue: only if no daemon stores to its store
     #[arg(long, conflicts_with = "data")]
     without_queue: bool,
 
@@ -92,7 +92,7 @@ struct Report {
 impl RepairArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if !self.yes && !self.dry_run && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to repair").into());
+            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set --yes to repair").into());
         }
         let repository = self.place.open().await?;
         let interrupts = Interrupts::listen()?;
@@ -106,7 +106,7 @@ impl RepairArgs {
         }
         let (ark, jobs) = (&report.ark, counted(report.left.len() as u64, "job", "jobs"));
         let code = if report.is_change() && !self.dry_run { IN_PART } else { REFUSED };
-        let why = format!("{ark}: content of {jobs} may still be in use; repeat this later, or see --abandoned-after");
+        let why = format!("{ark}: content of {jobs} may still be in use; try again later, or see --abandoned-after");
         Err(CommandError::new(code, why).into())
     }
 
@@ -180,8 +180,8 @@ impl RepairArgs {
             Err(error) => screen.entry(&format!("it cannot be read: {error}")),
         }
         screen.print();
-        let (code, done) = if has_begun { (IN_PART, "it was begun") } else { (REFUSED, "nothing was done") };
-        CommandError::new(code, format!("{ark}: {why}; {done}, and the same command goes on"))
+        let (code, done) = if has_begun { (IN_PART, "it was done in part") } else { (REFUSED, "nothing was done") };
+        CommandError::new(code, format!("{ark}: {why}; {done}, and the same command resumes"))
     }
 
     /// The object where it lies, also one that the catalogue does not have.
@@ -196,13 +196,13 @@ impl RepairArgs {
                 let mut found = repository.search(ark.as_str()).await?;
                 let located = match found.len() {
                     0 => {
-                        let why = format!("{error}, and nothing of it lies in the spaces of the profiles");
+                        let why = format!("{error}, and none of its content is in the spaces of the profiles");
                         return Err(CommandError::new(NOT_FOUND, why).into());
                     }
                     1 => found.remove(0),
                     _ => {
                         let places: Vec<_> = found.iter().map(Located::place).collect();
-                        let why = format!("{error}, and it lies in several places: {}", places.join(", "));
+                        let why = format!("{error}, and it is in several places: {}", places.join(", "));
                         return Err(CommandError::new(REFUSED, why).into());
                     }
                 };
@@ -245,7 +245,7 @@ impl RepairArgs {
 pub(super) async fn check_queue(queue: &Queue, catalogue: Uuid) -> anyhow::Result<()> {
     let why = match queue.client().get_data(CATALOGUE).await {
         Ok((data, _)) if data == catalogue.to_string().as_bytes() => return Ok(()),
-        Ok(_) => format!("the daemons of this queue have another catalogue than {catalogue} ({CATALOGUE})"),
+        Ok(_) => format!("the daemons of this queue use another catalogue than {catalogue} ({CATALOGUE})"),
         Err(zookeeper_client::Error::NoNode) => {
             format!("no daemon of queuekeeper has worked on this queue ({CATALOGUE})")
         }
@@ -284,7 +284,7 @@ impl Report {
         screen.fact("newest", &newest);
         let said = |done: &'static str, planned: &'static str| if self.dry_run { planned } else { done };
         if self.restored {
-            let verb = said("was put back", "would be put back");
+            let verb = said("was restored", "would be restored");
             screen.entry(&format!("the inventory at its root {verb} from that of its newest complete version"));
         }
         if self.finished {
@@ -298,10 +298,12 @@ impl Report {
             screen.entry(&format!("{items} that no inventory names: {verb}"));
         }
         for job in &self.left {
-            screen.entry(&format!("content of job {job} for a version that is not made: left, since it is recent"));
+            screen.entry(&format!(
+                "content of job {job} for a version that was not completed: left, because it is recent"
+            ));
         }
         if !self.is_change() && self.left.is_empty() {
-            screen.fact("result", "nothing has to be repaired");
+            screen.fact("result", "nothing needs to be repaired");
         }
     }
 }

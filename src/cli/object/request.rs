@@ -25,20 +25,21 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Request an object as an archive, which the access daemon delivers
 ///
-/// It makes an access request in the queue, as the button on the page of the object does. The daemon writes where the archive
-/// is into the token of the request; `queuekeeper access` and the page /access show how far it is. Exits with 4 if there is no
-/// such object or version, and with 1 if the request that is waited for fails.
+/// It creates an access request in the queue, as the button on the page of the object does. The daemon writes the location of
+/// the archive into the token of the request; `queuekeeper access` and the page /access show its progress. Exits with 4 if
+/// there is no
+/// such object or version, and, with --wait, with 1 if the request fails.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RequestArgs {
     #[command(flatten)]
     name: ObjectName,
 
-    /// The number of the version, the newest one where it is not named
+    /// The number of the version [default: the newest one]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     version: Option<u32>,
 
-    /// The form of the archive
+    /// The format of the archive
     #[arg(
         long,
         value_name = "FORM",
@@ -47,7 +48,7 @@ pub(super) struct RequestArgs {
     )]
     archive: Format,
 
-    /// Which files: all of the version, or those that were deposited
+    /// The files: all of the version, or only those that were deposited
     #[arg(
         long,
         value_name = "FILES",
@@ -106,7 +107,7 @@ impl RequestArgs {
 
     /// The receipt, and why the request failed, where it did.
     async fn make(&self, repository: &Repository) -> anyhow::Result<(Receipt, Option<String>)> {
-        let none = "nothing is delivered: the file of --config.file has no key access";
+        let none = "archives cannot be delivered: the file of --config.file has no key access";
         let settings = repository.access().ok_or_else(|| UsageError::flag("--config.file", none))?;
         let object = repository.find(&self.name).await?;
         let zookeeper = match &self.place.data {

@@ -27,7 +27,7 @@ pub(super) struct ShowArgs {
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     version: VersionNumber,
 
-    /// List the files after this path, as the last one of a list that was cut off
+    /// List the files after this path, such as the last one of a truncated list
     #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
     after: String,
 

@@ -10,10 +10,10 @@ use crate::cli::output::{OutputArgs, Spinner, without_csv};
 use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
 use crate::mirror::words::{counted, size};
 
-/// Read everything of an object, and compare it with its inventory, the sidecars and the catalogue
+/// Read all content of an object, and compare it with its inventory, the sidecars and the catalogue
 ///
-/// Each difference is a line; of more than 1,000, the others are counted. A version that is being written or
-/// recorded meanwhile is a difference, too. Exits with 0 if there is none, with 1 if there is any or the object cannot be
+/// Each difference is a line; beyond 1,000, differences are only counted. A version that is being written or recorded meanwhile
+/// is also a difference. Exits with 0 if there is none, with 1 if there is any or the object cannot be
 /// read, and with 4 if there is no catalogue, or it does not have the object.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]

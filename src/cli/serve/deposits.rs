@@ -11,7 +11,7 @@ use crate::config::{ConfigFile, Deposits};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Deposits")]
 pub(super) struct DepositArgs {
-    /// The working storage of the daemons: take deposits, and keep what is uploaded there
+    /// The working storage of the daemons: accept deposits, and keep uploads there
     #[arg(long = "deposits.working", value_name = "DIR", requires = "profiles")]
     working: Option<PathBuf>,
 
@@ -28,7 +28,7 @@ impl DepositArgs {
     pub(super) fn deposits(self, file: Option<&ConfigFile>) -> Result<Option<Deposits>, UsageError> {
         let Some((working, profiles)) = self.working.zip(self.profiles) else { return Ok(None) };
         if file.is_none_or(|file| file.stores().catalogue().is_none()) {
-            let why = "deposits are recorded in the catalogue; name one in the file of --config.file";
+            let why = "deposits require a catalogue: name one in the file of --config.file";
             return Err(UsageError::flag("--deposits.working", why));
         }
         Ok(Some(Deposits { working, profiles }))

@@ -11,7 +11,7 @@ use queuekeeper_queue::state::{JobState, State};
 /// The limits that an operator may set; the others have the defaults of [`Limits`].
 #[derive(Clone, Debug, Args)]
 pub(in crate::cli) struct FaultArgs {
-    /// How long an inconsistency must last to count as a fault: daemons change a job in separate writes
+    /// How long an inconsistency must last to count as a fault, because daemons change a job in separate writes
     #[arg(
         long = "faults.grace",
         value_name = "DURATION",
@@ -23,7 +23,7 @@ pub(in crate::cli) struct FaultArgs {
     #[arg(
         long = "faults.job-lock",
         help = format!(
-            "How long a job of a state may be locked, as downloading=24h; may be repeated [default: {}]",
+            "How long a job in a state may be locked, such as downloading=24h; may be repeated [default: {}]",
             defaults(JobState::default_lock_limit)
         ),
         value_name = "STATE=DURATION",
@@ -36,7 +36,7 @@ pub(in crate::cli) struct FaultArgs {
     #[arg(
         long = "faults.stuck",
         help = format!(
-            "How long no job may leave a state whose oldest job is as old, as provisioning=6h; may be repeated [default: {}]",
+            "How long a state may have jobs without any leaving it, such as provisioning=6h; may be repeated [default: {}]",
             defaults(JobState::default_stuck_limit)
         ),
         value_name = "STATE=DURATION",

@@ -34,7 +34,7 @@ impl PrometheusArgs {
         let refused = |why: &str| Err(UsageError::flag("--prometheus.matchers", why));
         let matchers = matchers.trim().to_owned();
         match url {
-            None if !matchers.is_empty() => refused("it is for --prometheus.url, which is not set"),
+            None if !matchers.is_empty() => refused("it requires --prometheus.url"),
             _ if matchers.contains(['{', '}', '\n']) => {
                 refused("expected matchers without braces, such as job=\"queuekeeper\"")
             }

@@ -13,8 +13,8 @@ type Addresses = std::sync::Arc<Vec<QueueAddress>>;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "ZooKeeper")]
 pub(super) struct QueueArgs {
-    /// Where ZooKeeper is: host:port[,host:port...][/chroot]. To serve several queues, each with a name, as
-    /// prod=zk1:2181/merritt; repeat it, or separate them by spaces
+    /// Where ZooKeeper is: host:port[,host:port...][/chroot]. To serve several queues, give each a name, as in
+    /// prod=zk1:2181/merritt, and repeat the option or separate them by spaces
     #[arg(
         long = "zookeeper",
         value_name = "CONNECT-STRING",

@@ -10,11 +10,11 @@ use crate::config::Storage;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Working storage")]
 pub(in crate::cli) struct VolumeArgs {
-    /// A directory on the volume that the daemons work on, to measure how full it is
+    /// A directory on the volume of the daemons' working storage, to measure how full it is
     #[arg(long = "storage.path", value_name = "DIRECTORY", help_heading = "Working storage")]
     path: Option<PathBuf>,
 
-    /// The used fraction of that volume above which the daemons keep jobs back; above 0, up to 1
+    /// The used fraction of that volume above which the daemons hold back jobs; above 0, up to 1
     #[arg(
         long = "storage.threshold",
         value_name = "RATIO",

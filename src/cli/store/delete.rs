@@ -15,7 +15,7 @@ use crate::cli::prompt::Interrupts;
 
 /// Delete an item, or a space without items
 ///
-/// It shows what will be deleted, and prompts. An item that changes meanwhile is kept.
+/// It shows what will be deleted, and prompts. If the item changes meanwhile, it is kept.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct DeleteArgs {
@@ -38,10 +38,12 @@ impl DeleteArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let StorePath { store, space, rest } = self.path;
         let Some(space) = space else {
-            return Err(UsageError::flag("STORE/SPACE[/KEY]", "a store is not deleted; name a space or an item").into());
+            return Err(
+                UsageError::flag("STORE/SPACE[/KEY]", "a store cannot be deleted; name a space or an item").into()
+            );
         };
         if !self.yes && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to delete").into());
+            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set --yes to delete").into());
         }
         let stores = self.config.stores()?;
         let interrupts = Interrupts::listen()?;

@@ -22,8 +22,8 @@ use crate::cli::prompt::Interrupts;
 
 /// Read an item into a file or to standard output
 ///
-/// A file appears when all of it has been read and fits the checksums that the store keeps. What is interrupted is kept
-/// in FILE.part, and the same command resumes there, unless the item has changed.
+/// The file appears when all of it has been read and matches the checksums of the store. After an interruption, the content is
+/// kept in FILE.part, and the same command resumes there, unless the item has changed.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct GetArgs {
@@ -31,14 +31,14 @@ pub(super) struct GetArgs {
     #[arg(value_name = "STORE/SPACE/KEY", value_parser = StorePath::item_parser())]
     item: ItemPath,
 
-    /// The file, - for standard output
+    /// The file; - for standard output
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 
     #[command(flatten)]
     output: OutputArgs,
 
-    /// Write over a file that exists
+    /// Replace an existing file
     #[arg(long)]
     replace: bool,
 
@@ -50,9 +50,11 @@ impl GetArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let is_stdout = self.file.as_os_str() == "-";
         if is_stdout && std::io::stdout().is_terminal() {
-            return Err(
-                UsageError::flag("FILE", "the content is not for a terminal; name a file, or redirect it").into()
-            );
+            return Err(UsageError::flag(
+                "FILE",
+                "the content is not written to a terminal; name a file, or redirect it",
+            )
+            .into());
         }
         if !is_stdout {
             part::check_target(&self.file, self.replace)?;
@@ -80,7 +82,7 @@ impl GetArgs {
             read = self.to_part(&*store, &found, part) => read,
             () = interrupts.wait() => Err(CommandError::new(
                 IN_PART,
-                format!("interrupted; the same command goes on with {}", part::beside(&self.file).display()),
+                format!("interrupted; the same command resumes with {}", part::beside(&self.file).display()),
             ).into()),
         };
         interrupts.close().await;
@@ -111,12 +113,12 @@ impl GetArgs {
     async fn to_part(&self, store: &dyn Store, found: &Properties, mut part: Part) -> anyhow::Result<()> {
         let there = part.bytes();
         if there > 0 {
-            note(&format!("going on after {there} bytes"));
+            note(&format!("resuming after {there} bytes"));
         }
         self.read_rest(store, found, &mut part).await?;
         let mut compared = self.compare(found, part.digests());
         if compared.is_err() && there > 0 {
-            note("what was there does not fit; reading all of it again");
+            note("the part that was there does not match; reading everything again");
             part.empty(found)?;
             self.read_rest(store, found, &mut part).await?;
             compared = self.compare(found, part.digests());

@@ -15,9 +15,10 @@ use crate::cli::output::{Column, Screen, Table};
 use crate::cli::verbs;
 use crate::cli::words::ago;
 
-/// Hold a store, so that daemons of queuekeeper store no more objects in it
+/// Hold a store: daemons of queuekeeper store no further objects in it
 ///
-/// They finish those that they are storing; jobs whose objects are kept in it wait in Storing. Other stores are not affected.
+/// They finish the objects that they are storing; other jobs whose objects belong in it wait in Storing. Other stores are not
+/// affected.
 #[derive(Clone, Debug, Args)]
 pub(super) struct HoldArgs {
     #[command(flatten)]

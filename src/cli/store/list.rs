@@ -24,14 +24,13 @@ const MOST_IN_TABLE: u64 = 1000;
 
 /// List the spaces of a store, or the items of a space, by key
 ///
-/// A key need not be text. In JSON and CSV, `key` is made to be read, with escapes where it does not show; `key_encoded`
-/// is the key itself, percent-encoded: decoding it gives its bytes. Items are written as they come. A list that --limit
-/// cuts has `has_more` in JSON. A list that breaks off
-/// ends with why: in JSON as `error` behind `items`, in CSV as a last line with one field, `error: ..`; the exit code is not
-/// 0 then.
+/// A key may be any bytes. In JSON and CSV, `key` is a readable form with escapes for invisible characters; `key_encoded` is
+/// the exact key, percent-encoded. Items are written as they are read. A list that is cut off by --limit has `has_more` in
+/// JSON. A list that fails midway ends with the error: in JSON as `error` after `items`, in CSV as a last line with one field,
+/// `error: ..`; the exit code is then not 0.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ListArgs {
-    /// A store, a space, or the beginning of keys in it
+    /// A store, a space, or a prefix of keys in a space
     #[arg(value_name = "STORE[/SPACE[/PREFIX]]", value_parser = StorePath::parser())]
     path: StorePath,
 
@@ -42,7 +41,7 @@ pub(super) struct ListArgs {
     #[arg(long, value_name = "KEY", value_parser = path::key_parser())]
     after: Option<Key>,
 
-    /// Show so many items at most [default: 1000 in a table, all in JSON and CSV]
+    /// Show at most this many items [default: 1000 in a table, all in JSON and CSV]
     #[arg(long, value_name = "N", conflicts_with = "all")]
     limit: Option<u64>,
 

@@ -69,7 +69,7 @@ impl Stores {
         match Catalogue::open(url.expose()).await {
             Ok(catalogue) => Some(catalogue),
             Err(error) => {
-                note(&format!("{error}; the content is compared with the store's checksums alone"));
+                note(&format!("{error}; the content is compared only with the store's checksums"));
                 None
             }
         }
@@ -78,7 +78,7 @@ impl Stores {
     /// The catalogue.
     async fn catalogue(&self) -> anyhow::Result<Catalogue> {
         let Some(url) = self.file.stores().catalogue() else {
-            let why = format!("{} has no catalogue, in which changes are recorded", self.file.path().display());
+            let why = format!("{} names no catalogue, which is required to record changes", self.file.path().display());
             return Err(UsageError::flag("--config.file", why).into());
         };
         let opened = Catalogue::open(url.expose()).await;
@@ -103,7 +103,7 @@ pub(in crate::cli) async fn audited(
     let audited = audited.with_abort(interrupts.token());
     audited.resolve_left().await.map_err(|error| CommandError::new(FAILED, error.to_string()))?;
     if let Err(error) = audited.sweep(Timestamp::now() - LEFT_AFTER).await {
-        tracing::warn!(store = %name, "cannot remove what killed processes have left: {error}");
+        tracing::warn!(store = %name, "cannot remove temporary files of killed processes: {error}");
     }
     Ok(Arc::new(audited))
 }
@@ -112,7 +112,7 @@ pub(in crate::cli) async fn audited(
 pub(in crate::cli) async fn probe(store: &dyn Store) -> Result<Capabilities, Error> {
     let probed = store.probe().await;
     if let Err(error) = store.remove_probe_bucket().await {
-        note(&format!("a bucket was made for the probe and is still there; remove it: {error}"));
+        note(&format!("a bucket was created for the probe and could not be removed; remove it: {error}"));
     }
     probed
 }

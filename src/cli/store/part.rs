@@ -44,7 +44,7 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
 pub(super) fn check_target(file: &Path, replace: bool) -> Result<(), CommandError> {
     let why = match file.symlink_metadata() {
         Ok(facts) if !facts.is_file() => format!("{} is not a regular file; name another one", file.display()),
-        Ok(_) if !replace => format!("{} exists; --replace writes over it", file.display()),
+        Ok(_) if !replace => format!("{} exists; --replace replaces it", file.display()),
         Ok(_) | Err(_) => return Ok(()),
     };
     Err(CommandError::new(REFUSED, why))
@@ -62,7 +62,10 @@ impl Part {
         check_target(&path, true)?;
         let opened = lock(&path).with_context(cannot)?;
         let file = opened.ok_or_else(|| {
-            let why = format!("another process is writing {}; wait for its end, or name another file", path.display());
+            let why = format!(
+                "another process is writing {}; wait until it has finished, or name another file",
+                path.display()
+            );
             CommandError::new(REFUSED, why)
         })?;
         let mut part = Self { path, state, file, hashers: hashers(found) };
@@ -70,7 +73,7 @@ impl Part {
         match known {
             Some(text) if text == identity => part.read_again(found).with_context(cannot)?,
             None if part.file.metadata()?.len() > 0 => {
-                let why = format!("{} exists, and no `store get` began it; move it away", part.path.display());
+                let why = format!("{} exists, but is not from `store get`; move it away", part.path.display());
                 return Err(CommandError::new(REFUSED, why).into());
             }
             Some(_) | None => {

@@ -22,11 +22,11 @@ const CHUNK: usize = 256 << 10;
 
 /// Write a file or standard input as an item
 ///
-/// The item appears when all of it has been written and its digests are right, or not at all.
+/// The item appears when all of it has been written and its digests match, or not at all.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct PutArgs {
-    /// The file, - for standard input
+    /// The file; - for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -44,7 +44,7 @@ pub(super) struct PutArgs {
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = digest)]
     digests: Vec<Digest>,
 
-    /// The media type that is kept with the item
+    /// The media type to store with the item
     #[arg(long = "content-type", value_name = "TYPE")]
     content_type: Option<String>,
 

@@ -26,5 +26,5 @@ pub(super) async fn digests(
 
 /// That an item cannot be read to its end.
 pub(super) fn broken(path: &ItemPath, error: &std::io::Error) -> CommandError {
-    CommandError::new(FAILED, format!("{}: it cannot be read to its end: {error}", path.short()))
+    CommandError::new(FAILED, format!("{}: cannot be read completely: {error}", path.short()))
 }

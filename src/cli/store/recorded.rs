@@ -28,7 +28,7 @@ impl Recorded {
     pub(super) fn missing(&self, path: &ItemPath) -> CommandError {
         let digest = self.digests.strongest().map(|digest| format!(", {} {digest}", digest.algorithm()));
         let why = format!(
-            "{}: missing: the store does not have it, and the catalogue has recorded it ({} bytes{})",
+            "{}: missing: the store does not have it, but the catalogue does ({} bytes{})",
             path.short(),
             self.size,
             digest.unwrap_or_default()
@@ -46,7 +46,7 @@ impl Recorded {
         match self.digests.difference(digests) {
             Some((recorded, found)) => Some(changed(path, recorded, found)),
             None if self.size != size => {
-                let why = format!("{}: changed: {size} bytes, the catalogue has recorded {}", path.short(), self.size);
+                let why = format!("{}: changed: {size} bytes, but {} in the catalogue", path.short(), self.size);
                 Some(CommandError::new(FAILED, why))
             }
             None => None,
@@ -57,14 +57,11 @@ impl Recorded {
 /// Content that is not what the catalogue has recorded.
 pub(super) fn changed(path: &ItemPath, recorded: &Digest, found: &Digest) -> CommandError {
     let (path, algorithm) = (path.short(), recorded.algorithm());
-    CommandError::new(
-        FAILED,
-        format!("{path}: changed: {algorithm} is {found}, expected {recorded}, which the catalogue has recorded"),
-    )
+    CommandError::new(FAILED, format!("{path}: changed: {algorithm} is {found}, but {recorded} in the catalogue"))
 }
 
 /// Content that is not what its store wrote.
 pub(super) fn damaged(path: &ItemPath, kept: &Digest, found: &Digest) -> CommandError {
     let (path, algorithm) = (path.short(), kept.algorithm());
-    CommandError::new(FAILED, format!("{path}: damaged: {algorithm} is {found}, the store keeps {kept}"))
+    CommandError::new(FAILED, format!("{path}: damaged: {algorithm} is {found}, but the store has {kept}"))
 }

@@ -25,8 +25,8 @@ const TRIES: usize = 5;
 
 /// Read an item and compare it with the checksums of its store and of the catalogue
 ///
-/// Exits with 0 if the content is proven, with 1 if it is damaged, changed since it was recorded, or missing although it is recorded, and with 3 if there
-/// is nothing to compare it with.
+/// Exits with 0 if the content is proven, with 1 if it is damaged, changed since it was recorded, or missing although it is
+/// recorded, and with 3 if there is no checksum to compare it with.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct VerifyArgs {
@@ -130,7 +130,7 @@ impl VerifyArgs {
                 (Err(error), _) => Err(error),
             };
         }
-        Err(CommandError::new(REFUSED, format!("{} changes all the time; try again later", self.item.short())))
+        Err(CommandError::new(REFUSED, format!("{} keeps changing; try again later", self.item.short())))
     }
 
     async fn read(

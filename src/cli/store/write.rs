@@ -14,11 +14,11 @@ use crate::cli::prompt::Interrupts;
 /// What may be there already, and what may be made.
 #[derive(Clone, Debug, Args)]
 pub(super) struct WriteArgs {
-    /// Write over an item that exists
+    /// Replace an existing item
     #[arg(long)]
     replace: bool,
 
-    /// Make the space if there is none
+    /// Create the space if it does not exist
     #[arg(long = "create-space")]
     create_space: bool,
 }
@@ -60,11 +60,11 @@ impl WriteArgs {
     ) -> anyhow::Result<()> {
         let written = written.map_err(|error| match error.kind {
             ErrorKind::Precondition if !self.replace => {
-                CommandError::new(REFUSED, format!("{} exists; --replace writes over it", to.short()))
+                CommandError::new(REFUSED, format!("{} exists; --replace replaces it", to.short()))
             }
             ErrorKind::NoSpace => {
                 let (store, space) = (&to.store, &to.item.space);
-                CommandError::new(NOT_FOUND, format!("there is no space {store}/{space}; --create-space makes it"))
+                CommandError::new(NOT_FOUND, format!("there is no space {store}/{space}; --create-space creates it"))
             }
             _ => failed(&error),
         })?;

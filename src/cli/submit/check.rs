@@ -28,7 +28,7 @@ impl SubmitArgs {
         let deposit = self.deposit(&payload)?;
         let fetcher = self.fetcher(&deposit)?;
         let found = if let Payload::Url(url) = &payload {
-            let scratch = tempfile::tempdir().context("cannot make a directory for the manifest")?;
+            let scratch = tempfile::tempdir().context("cannot create a directory for the manifest")?;
             deposit.check_url(url, &fetcher, scratch.path(), LONGEST).await?
         } else if let Some(file) = payload.file().await? {
             deposit.check_content(file, Some(&fetcher), LONGEST).await?
@@ -49,9 +49,9 @@ impl SubmitArgs {
 
     /// What requests URLs as the daemons do for the profile.
     fn fetcher(&self, deposit: &NewDeposit) -> anyhow::Result<Fetcher> {
-        let directory = self
-            .profile_directory()
-            .ok_or_else(|| UsageError::flag("--profiles", "--check needs the directory of the profiles, or --data"))?;
+        let directory = self.profile_directory().ok_or_else(|| {
+            UsageError::flag("--profiles", "--check requires the directory of the profiles, or --data")
+        })?;
         let profile = super::profile(&directory, &deposit.profile)?;
         Ok(Fetcher::new(profile.guard(), profile.credentials.clone(), Settings::default())?)
     }
@@ -86,7 +86,7 @@ impl SubmitArgs {
         let mut lines: Vec<_> = found.problems.iter().map(ToString::to_string).collect();
         if lines.is_empty() {
             let nothing =
-                if found.warnings.is_empty() { "nothing is wrong" } else { "nothing is a reason to refuse it" };
+                if found.warnings.is_empty() { "no problems found" } else { "no reason to refuse it was found" };
             lines.push(nothing.to_owned());
         }
         lines.extend(found.warnings.iter().map(|warning| format!("warning: {warning}")));

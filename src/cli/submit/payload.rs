@@ -37,7 +37,7 @@ impl Payload {
             [one] if Path::new(one).is_dir() => Ok(Self::Pack(Arc::new(Pack::of_directory(Path::new(one))?))),
             [one] => Ok(Self::File(one.clone())),
             several if several.iter().any(is_alone) => {
-                Err(UsageError::flag("FILE|DIR|URL", "a URL or standard input is deposited alone").into())
+                Err(UsageError::flag("FILE|DIR|URL", "a URL or standard input cannot be combined with others").into())
             }
             several => Ok(Self::Pack(Arc::new(Pack::of_paths(several)?))),
         }
@@ -152,7 +152,7 @@ impl Read for Positioned {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(to, self.at)?;
         if read == 0 && !to.is_empty() {
-            return Err(io::Error::other("the file has changed while it was deposited"));
+            return Err(io::Error::other("the file changed while it was being deposited"));
         }
         self.at += read as u64;
         Ok(read)

@@ -43,16 +43,16 @@ const START: u64 = 4_096;
 /// Which server takes the deposit.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ServerArgs {
-    /// The URL of a server that takes deposits, as of its overview page
+    /// The URL of a server that accepts deposits: that of its overview page
     #[arg(long = "server", value_name = "URL", conflicts_with_all = ["data", "working", "profiles"])]
     server: Option<String>,
 
-    /// The file with the token for that server; without it, the request is that of a user of the same machine
+    /// The file with the token for that server; without it, the request is made as a local user
     #[arg(long = "token-file", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
 
-    /// A text of your own for this deposit: made again with it, the same deposit is one, and its upload resumes where it
-    /// was; another one is refused [default: a new one]
+    /// A text of your choice that identifies this deposit: repeated with it, the same deposit is made only once and its upload
+    /// resumes; a different deposit is refused [default: a new one]
     #[arg(long = "key", value_name = "TEXT", conflicts_with = "uuid", help_heading = "Deposit")]
     pub(super) key: Option<String>,
 }
@@ -133,7 +133,7 @@ impl SubmitArgs {
             let batches = view["batches"].as_u64().filter(|batches| *batches > 1);
             let batches = batches.map(|batches| format!(", as {batches} batches")).unwrap_or_default();
             return self.output.show(&view, |screen| {
-                screen.say(&format!("the server would take it{batches}{left}"));
+                screen.say(&format!("the server would accept it{batches}{left}"));
                 for warning in warnings {
                     screen.say(&format!("warning: {warning}"));
                 }
@@ -285,11 +285,11 @@ impl Server {
     /// That the server was asked for long enough.
     fn given_up(&self, why: &str) -> CommandError {
         let how = if self.has_own_key {
-            format!("with --key '{}'; without it, another deposit is made", self.key)
+            format!("with --key '{}'; without it, a second deposit is made", self.key)
         } else {
             "again".to_owned()
         };
-        CommandError::new(UNKNOWN, format!("{why}; to go on, run the same command {how}"))
+        CommandError::new(UNKNOWN, format!("{why}; to resume, run the same command {how}"))
     }
 
     /// The answer of a request, or what is wrong.
@@ -313,8 +313,10 @@ impl Server {
         }
         let detail = value.as_ref().and_then(|problem| problem["detail"].as_str());
         let Some(detail) = detail else {
-            let why =
-                format!("{} answers {status}, and nothing that queuekeeper answers; is it another program?", self.url);
+            let why = format!(
+                "{} answers {status} with a body that is not from queuekeeper; is it another program?",
+                self.url
+            );
             return Err(if status.is_server_error() {
                 Trouble::Passing(why)
             } else {
@@ -358,11 +360,11 @@ mod tests {
         };
         let (made, key) = said(None, true);
         let with_key = format!(
-            "no answer; to go on, run the same command with --key '{key}'; without it, another deposit is made"
+            "no answer; to resume, run the same command with --key '{key}'; without it, a second deposit is made"
         );
         assert_eq!(made, with_key);
         for (key, makes_deposit) in [(Some("mine"), true), (None, false)] {
-            assert_eq!(said(key, makes_deposit).0, "no answer; to go on, run the same command again");
+            assert_eq!(said(key, makes_deposit).0, "no answer; to resume, run the same command again");
         }
     }
 }

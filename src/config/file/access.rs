@@ -41,7 +41,7 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
         return Err(at(line, &format_args!("store: there is no {store} below stores")));
     }
     if stores.catalogue().is_none() {
-        return Err(at(line, &"what is requested is looked up in a catalogue, and the file names none"));
+        return Err(at(line, &"access requests require a catalogue, and the file names none"));
     }
     let usual = AccessSettings::new(store.clone());
     let space = match keys.space {
@@ -50,8 +50,7 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
     };
     let presigned = keys.presigned.filter(|presigned| presigned.value);
     if let Some(presigned) = presigned.as_ref().filter(|_| !stores.is_bucket(&store)) {
-        let why =
-            "presigned: only a store in S3 signs links; leave it out, and name the server that answers them in url";
+        let why = "presigned: only a store in S3 signs links; remove it, and set url to the server that serves them";
         return Err(at(presigned.referenced.line(), &why));
     }
     let url = match keys.url {
@@ -61,7 +60,7 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
             format!("{}/", url.value.trim_end_matches('/'))
         }
         None if presigned.is_some() => usual.url,
-        None => return Err(at(line, &"name in url the server that answers links")),
+        None => return Err(at(line, &"set url to the server that serves the links")),
     };
     let lifetime = match keys.lifetime {
         None => usual.lifetime,
@@ -74,7 +73,7 @@ pub(super) fn check(path: &Path, keys: Keys, stores: &StoreSettings) -> Result<A
                 return Err(at(line, &"lifetime: from 1m to 366d"));
             }
             if presigned.is_some() && lifetime > PRESIGNED {
-                return Err(at(line, &"lifetime: up to 7d, since S3 answers no presigned link for longer"));
+                return Err(at(line, &"lifetime: at most 7d, the limit of S3 for presigned links"));
             }
             lifetime
         }
@@ -112,8 +111,8 @@ mod tests {
         assert_eq!((settings.is_presigned, settings.lifetime.as_secs()), (true, 604_800));
         for (access, expected) in [
             ("  store: out\n  presigned: true\n", "line 5: access: presigned: only a store in S3"),
-            ("  store: s3\n  presigned: true\n  lifetime: 8d\n", "line 6: access: lifetime: up to 7d"),
-            ("  store: s3\n  presigned: false\n", "line 4: access: name in url"),
+            ("  store: s3\n  presigned: true\n  lifetime: 8d\n", "line 6: access: lifetime: at most 7d"),
+            ("  store: s3\n  presigned: false\n", "line 4: access: set url"),
             ("  store: main\n  url: \"http://a\"\n", "line 4: access: store: there is no main below stores"),
             ("  store: out\n", "url"),
             ("  store: out\n  url: \"ftp://a\"\n", "line 5: access: url: the scheme is neither http nor https"),

@@ -54,7 +54,7 @@ pub(super) fn check(path: &Path, keys: &Keys, files: &mut Files) -> Result<Catal
     let url = &keys.url.value;
     if let Some(file) = url.strip_prefix("sqlite:") {
         if keys.password_file.is_some() {
-            return Err(at("a file of SQLite has no password"));
+            return Err(at("an SQLite file has no password"));
         }
         let file = file.strip_prefix("//").unwrap_or(file);
         if file.is_empty() {
@@ -74,7 +74,7 @@ pub(super) fn check(path: &Path, keys: &Keys, files: &mut Files) -> Result<Catal
     }
     if parsed.password().is_some() || parsed.query_pairs().any(|(name, _)| name == "password") {
         return Err(at(
-            "a password is not for this file; write it into one of its own, and name that in password_file",
+            "a password must not be in this file; write it to a separate file, and name that in password_file",
         ));
     }
     Catalogue::check_server_url(parsed.as_str()).map_err(|why| at(&why))?;
@@ -103,7 +103,7 @@ mod tests {
             ("catalogue: {url: \"sqlite:\"}", "the url of a file is sqlite:PATH"),
             ("catalogue: {url: \"sqlite:q.db?mode=rwc\"}", "the url of a file is sqlite:PATH, without parameters"),
             ("catalogue: {url: \"sqlite::memory:\"}", "the url of a file is sqlite:PATH, without parameters"),
-            ("catalogue: {url: \"sqlite:a\", password_file: password}", "a file of SQLite has no password"),
+            ("catalogue: {url: \"sqlite:a\", password_file: password}", "an SQLite file has no password"),
         ] {
             std::fs::write(&path, text).unwrap();
             let error = ConfigFile::read(&path).map(drop).unwrap_err().to_string();

@@ -71,7 +71,7 @@ pub(super) fn check<E>(
             let Some(written) = written else { return Ok(default) };
             let read = written.value.parse::<PrometheusDuration>().map(PrometheusDuration::get);
             let read = read.ok().filter(|read| *read >= Duration::from_secs(1));
-            let why = format!("restore: {key}: write a time of at least 1s, such as 30m or 3d");
+            let why = format!("restore: {key}: expected a duration of at least 1s, such as 30m or 3d");
             read.ok_or_else(|| wrong(written.referenced.line(), &why))
         };
         let (poll, limit) = (time("poll", poll, TIMES.0)?, time("limit", limit, TIMES.1)?);
@@ -81,9 +81,9 @@ pub(super) fn check<E>(
     if let Some(most) = restores_per_day {
         let at = most.referenced.line();
         if !has_restore {
-            return Err(wrong(at, &"budget: restores_per_day is of a store with restore: {..}, which asks for them"));
+            return Err(wrong(at, &"budget: restores_per_day is only valid for a store with restore: {..}"));
         }
-        let why = "budget: restores_per_day is at least 1; without restore: {..} there are none";
+        let why = "budget: restores_per_day must be at least 1; for no restores, remove restore: {..}";
         cold.restores_per_day = NonZeroU64::new(most.value).ok_or_else(|| wrong(at, &why))?.get();
     }
     if let Some(bytes) = bytes_out_per_day {
@@ -133,11 +133,14 @@ mod tests {
         for (wrong, expected) in [
             ("restore: {days: 0}", "stores: cold: restore: days is from 1 to 365"),
             ("restore: {tier: fast}", "stores: cold: restore: tier: write bulk, standard or expedited"),
-            ("restore: {poll: 0s}", "stores: cold: restore: poll: write a time of at least 1s"),
-            ("restore: {limit: soon}", "stores: cold: restore: limit: write a time"),
+            ("restore: {poll: 0s}", "stores: cold: restore: poll: expected a duration of at least 1s"),
+            ("restore: {limit: soon}", "stores: cold: restore: limit: expected a duration"),
             ("restore: {hours: 3}", "hours"),
-            ("budget: {restores_per_day: 5}", "stores: cold: budget: restores_per_day is of a store with restore"),
-            ("restore: {}, budget: {restores_per_day: 0}", "stores: cold: budget: restores_per_day is at least 1"),
+            (
+                "budget: {restores_per_day: 5}",
+                "stores: cold: budget: restores_per_day is only valid for a store with restore",
+            ),
+            ("restore: {}, budget: {restores_per_day: 0}", "stores: cold: budget: restores_per_day must be at least 1"),
             (
                 "budget: {bytes_out_per_day: 1GB}",
                 "stores: cold: budget: bytes_out_per_day: write bytes, such as 100GiB",

@@ -31,7 +31,7 @@ pub(super) fn check(
     let unnamed = depositors.iter().find(|(name, _)| !keys.contains_key(*name));
     if let Some((name, (file, line))) = unnamed {
         let why = format!(
-            "{name} has the role depositor and no entry below depositors, such as {name}: {{profiles: [demo]}}"
+            "{name} has the role depositor, but no entry below depositors, such as {name}: {{profiles: [demo]}}"
         );
         return Err(refuse(file, *line, why));
     }
@@ -53,8 +53,7 @@ pub(super) fn check(
         ];
         if let Some((key, _)) = limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
             let why = format!(
-                "depositors: {name}: {key} is 0, which lets nothing be deposited; leave it out for no limit, or take the \
-                 role depositor from {name}"
+                "depositors: {name}: {key} is 0, which allows no deposits; remove it for no limit, or remove the role depositor from {name}"
             );
             return Err(refuse(path, line, why));
         }
@@ -98,19 +97,19 @@ mod tests {
         assert_eq!(allowance.profiles.unwrap().into_iter().collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(read(&both).unwrap().allowance("alice"), None);
         for (text, expected) in [
-            (file.to_owned(), "/config.yml, line 2: bob has the role depositor and no entry below depositors"),
+            (file.to_owned(), "/config.yml, line 2: bob has the role depositor, but no entry below depositors"),
             (
                 format!("{file}depositors: {{bob: {{profiles: [a]}}}}"),
-                "/tokens.yml, line 1: lab has the role depositor and no entry below depositors",
+                "/tokens.yml, line 1: lab has the role depositor, but no entry below depositors",
             ),
             (format!("{both}  eve: {{profiles: [a]}}"), "depositors: no user or token eve has the role depositor"),
             (both.replace("[a]", "[]"), "depositors: bob: profiles is empty"),
             (both.replace("bytes_per_day", "bytes"), "the key bytes is unknown"),
             (
                 both.replace("objects_per_day: 20", "objects_per_day: 0"),
-                "lab: objects_per_day is 0, which lets nothing be",
+                "lab: objects_per_day is 0, which allows no deposits",
             ),
-            (both.replace("minute: 3", "minute: 0"), "leave it out for no limit"),
+            (both.replace("minute: 3", "minute: 0"), "remove it for no limit"),
         ] {
             let why = read(&text).unwrap_err();
             assert!(why.contains(expected), "{why}");

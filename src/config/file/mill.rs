@@ -121,7 +121,7 @@ pub(super) fn check(
         });
         if let Some(more) = keys.value.mail.get(MOST_RECIPIENTS) {
             let line = more.referenced.line();
-            return Err(wrong(line, &format_args!("mail: a mail goes to at most {MOST_RECIPIENTS} addresses")));
+            return Err(wrong(line, &format_args!("mail: at most {MOST_RECIPIENTS} addresses are allowed")));
         }
         let mail = keys.value.mail.into_iter().map(|text| {
             let checked = address::check(&text.value).map(|_| text.value);
@@ -141,14 +141,19 @@ pub(super) fn check(
             return Err(wrong(line, &why));
         }
         if let Some(other) = accounts.values().find(|other| share(other, &account)) {
-            let why =
-                format!("it shares a store with {} and has no prefix of its own: a space would be of both", other.name);
+            let why = format!(
+                "it shares a store with {} and needs a prefix of its own: otherwise, spaces would belong to both",
+                other.name
+            );
             return Err(wrong(line, &why));
         }
         accounts.insert(name, account);
     }
     if needs_catalogue && stores.catalogue().is_none() {
-        return Err(at(keys.policies.referenced.line(), &"its tasks are in a catalogue, and the file names none"));
+        return Err(at(
+            keys.policies.referenced.line(),
+            &"it requires a catalogue for its tasks, and the file names none",
+        ));
     }
     let line = keys.policies.referenced.line();
     let policies = match keys.policies.value {
@@ -160,7 +165,7 @@ pub(super) fn check(
             let space = space.parse().map_err(|error| at(line, &format_args!("policies: {error}")))?;
             PolicyPlace::Space(store, space)
         }
-        _ => return Err(at(line, &"policies: name a directory, or a store and a space")),
+        _ => return Err(at(line, &"policies: expected a directory, or a store and a space")),
     };
     let prices = keys.prices.map(|keys| prices::check(keys, known)).transpose();
     let prices = prices.map_err(|(line, why)| at(line, &why))?.unwrap_or_default();
@@ -174,14 +179,14 @@ fn primary(written: &str, stores: &BTreeMap<StoreId, StoreName>) -> Result<Store
         return Ok(id);
     }
     let known = stores.keys().map(|id| format!("{:?}", id.0)).collect::<Vec<_>>().join(", ");
-    Err(format!("primary: {written:?} is no number of its stores; write one of {known}"))
+    Err(format!("primary: {written:?} is not the number of one of its stores; expected one of {known}"))
 }
 
 /// A space that only the mill may change.
 fn admin_space(written: &str) -> Result<SpaceName, String> {
     let space = written.parse::<SpaceName>().map_err(|error| error.to_string())?;
     if !space.is_reserved() {
-        return Err(format!("its name must begin with {}, so that no one else can write there", SpaceName::RESERVED));
+        return Err(format!("its name must begin with {}, so that no other user can write there", SpaceName::RESERVED));
     }
     if [ASIDE, PROBE_SPACE].contains(&space.as_str()) {
         return Err(format!("{space} is used for something else"));

@@ -151,11 +151,11 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     let max_share = keys.max_share.map(|share| {
         let wrong = |why: &str| at(share.referenced.line(), format!("max_share {why}"));
         if !remedy.is_of_jobs() {
-            Err(wrong(&format!("is for actions on jobs, and {} is none", remedy.label())))
+            Err(wrong(&format!("is only valid for actions on jobs, which {} is not", remedy.label())))
         } else if share.value > 0.0 && share.value <= 1.0 {
             Ok(share.value)
         } else {
-            Err(wrong("is a part of the jobs, above 0 and at most 1"))
+            Err(wrong("must be a fraction of the jobs, above 0 and at most 1"))
         }
     });
     let cooldown =
@@ -219,7 +219,7 @@ fn selector(
             return Err(at(
                 line,
                 format!(
-                    "{}, of faults below select",
+                    "{}, in faults below select",
                     one_of("faults", remedy.faults().iter().map(|fault| fault.label()))
                 ),
             ));

@@ -22,7 +22,7 @@ pub struct Secret(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SecretError {
     /// It is too short or too long.
-    #[error("a token must have {MIN_CHARS} to {MAX_CHARS} random characters, since its hash is fast to compute")]
+    #[error("a token must have {MIN_CHARS} to {MAX_CHARS} random characters, because its hash is fast to compute")]
     Length,
     /// It has a character that is not allowed in the header `Authorization` (RFC 6750, 2.1).
     #[error("a token must be one line of letters, digits and - . _ ~ + / =")]

@@ -22,7 +22,8 @@ pub(super) struct Keys {
     messages_per_minute: Option<u32>,
 }
 
-/// Checks that exactly those who have the role have an entry. `senders` are the users and tokens of that role, each with its place
+/// Checks that exactly those who have the role have an entry. `senders` are the users and tokens of that role, each with its
+/// place
 /// for errors.
 pub(super) fn check(
     path: &Path,
@@ -32,7 +33,7 @@ pub(super) fn check(
 ) -> Result<BTreeMap<String, EventSource>, FileError> {
     if let Some((name, (file, line))) = senders.iter().find(|(name, _)| !keys.contains_key(*name)) {
         let why = format!(
-            "{name} has the role store-events and no entry below store_events, such as {name}: {{store: main, space: demo}}"
+            "{name} has the role store-events, but no entry below store_events, such as {name}: {{store: main, space: demo}}"
         );
         return Err(refuse(file, *line, why));
     }

@@ -23,7 +23,7 @@ use super::cold;
 const MOST_REQUESTS: usize = 1_000;
 
 /// What is wrong with other keys of a directory.
-const NO_KEYS: &str = "a directory has a url, and nothing else";
+const NO_KEYS: &str = "a directory supports only the key url";
 
 /// The keys of a store.
 #[derive(Deserialize)]
@@ -105,7 +105,7 @@ impl StoreSettings {
             }
             // What is changed through one of them would not be recorded of the other.
             if let Some((other, _)) = checked.iter().find(|(_, other)| location.overlaps(other)) {
-                let why = format!("stores: {name} and {other} are the same place, or one is within the other");
+                let why = format!("stores: {name} and {other} are the same location, or one is within the other");
                 return Err(refuse(path, line, why));
             }
             cold.insert(name.clone(), of_store);
@@ -217,8 +217,7 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
             return Err(at(line, &NO_KEYS));
         }
         if !keys.url.value.starts_with("file:/") {
-            let whole =
-                "the url of a directory is file:///PATH, with the whole path from the root, as in file:///srv/objects";
+            let whole = "the url of a directory is file:///PATH with an absolute path, such as file:///srv/objects";
             return Err(at(line, &whole));
         }
         let url = Url::parse(&keys.url.value).ok();
@@ -239,7 +238,7 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
         let parsed = Url::parse(&endpoint.value).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let parsed = parsed.ok_or_else(|| at(line, &"endpoint is the URL of the service, http:// or https://"))?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err(at(line, &"endpoint has no user or password; they are for credentials_file"));
+            return Err(at(line, &"endpoint must not contain a user or a password; use credentials_file"));
         }
         config.endpoint = Some(endpoint.value);
     }
@@ -264,7 +263,7 @@ fn location(path: &Path, name: &StoreName, keys: StoreKeys, files: &mut Files) -
         let key = AccessKey::parse(&text, keys.profile.as_deref()).map_err(|error| at(line, &error))?;
         config.credentials = Credentials::Key(key);
     } else if keys.profile.is_some() {
-        return Err(at(line, &"profile is one of credentials_file"));
+        return Err(at(line, &"profile requires credentials_file"));
     }
     if let Some(file) = keys.ca_file {
         config.ca_pem = Some(files.text(path, &file)?.into_bytes());
@@ -327,18 +326,18 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
                 "stores:\n  main: {url: \"file://host/a\"}",
                 "line 2: stores: main: the url of a directory is file:///PATH",
             ),
-            ("stores: {main: {url: \"file:///a\", region: x}}", "a directory has a url, and nothing else"),
-            ("stores: {main: {url: \"file:///a\", checksums: false}}", "a directory has a url, and nothing else"),
+            ("stores: {main: {url: \"file:///a\", region: x}}", "a directory supports only the key url"),
+            ("stores: {main: {url: \"file:///a\", checksums: false}}", "a directory supports only the key url"),
             ("stores: {main: {url: \"file:///a#b\"}}", "is written %3F or %23"),
             (
                 "stores: {a: {url: \"file:///srv/x\"}, b: {url: \"file:///srv/x/\"}}",
-                "stores: b and a are the same place, or one is within the other",
+                "stores: b and a are the same location, or one is within the other",
             ),
             ("stores: {a: {url: \"file:///srv/x/y\"}, b: {url: \"file:///srv/x\"}}", "one is within the other"),
             ("stores: {a: {url: \"s3://bucket/x/y\"}, b: {url: \"s3://bucket/x\"}}", "one is within the other"),
             ("stores: {a: {url: \"s3://{space}-x\"}, b: {url: \"s3://{space}-x\"}}", "one is within the other"),
-            ("stores: {main: {url: \"file:relative\"}}", "file:///PATH, with the whole path from the root"),
-            ("stores: {main: {url: \"file:./relative\"}}", "file:///PATH, with the whole path from the root"),
+            ("stores: {main: {url: \"file:relative\"}}", "file:///PATH with an absolute path"),
+            ("stores: {main: {url: \"file:./relative\"}}", "file:///PATH with an absolute path"),
             ("stores: {main: {url: \"s3://a b\"}}", "invalid bucket"),
             ("stores: {main: {url: \"s3://AK:hunter2@bucket\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://AK:hun/ter2@bucket\"}}", "they are for credentials_file"),
@@ -348,7 +347,7 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ("stores: {main: {url: \"s3://bucket\", credentials_file: password}}", "not a credentials file"),
             ("stores: {main: {url: \"s3://bucket\", credentials_file: gone}}", "cannot read"),
             ("stores: {main: {url: \"s3://bucket\", credentials_file: aws, profile: other}}", "no such profile"),
-            ("stores: {main: {url: \"s3://bucket\", profile: other}}", "profile is one of credentials_file"),
+            ("stores: {main: {url: \"s3://bucket\", profile: other}}", "profile requires credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", secret: x}}", "the key secret is unknown"),
             ("stores: {\"a/b\": {url: \"s3://bucket\"}}", "invalid name \"a/b\""),
         ] {

@@ -92,7 +92,7 @@ impl Tokens {
                 hash: unhex(&sha256.value).map(TokenHash).ok_or_else(|| {
                     at(
                         sha256.referenced.line(),
-                        "sha256 is 64 hexadecimal digits; queuekeeper token makes them".to_owned(),
+                        "sha256 must be 64 hexadecimal digits; queuekeeper token creates them".to_owned(),
                     )
                 })?,
                 expires: expires
@@ -245,7 +245,9 @@ pub fn expiry(text: &str) -> Result<Timestamp, String> {
     } else {
         text.parse().ok()
     };
-    read.ok_or_else(|| format!("“{text}” is neither a date as 2027-01-31 nor an instant as 2027-01-31T18:00:00Z"))
+    read.ok_or_else(|| {
+        format!("“{text}” is neither a date such as 2027-01-31 nor an instant such as 2027-01-31T18:00:00Z")
+    })
 }
 
 fn check_name(name: &str) -> Result<(), TokenLineError> {

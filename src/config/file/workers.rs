@@ -16,7 +16,7 @@ const MOST_WORKERS: usize = 1_000;
 
 /// What is said of a daemon: a number, or two with a dash between.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a number, or two with a dash between, such as 2-16")]
+#[serde(untagged, expecting = "expected a number, or a range such as 2-16")]
 pub(super) enum Numbers {
     One(u64),
     Two(String),
@@ -83,7 +83,7 @@ mod tests {
             ("storing: 5-4", "two with a dash between"),
             ("storing: [1]", "config.yml"),
             ("report: 1-2", "report has a fixed number of workers"),
-            ("access: 1", "access has at least"),
+            ("access: 1", "access needs at least"),
         ] {
             let why = read(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

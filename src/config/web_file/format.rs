@@ -66,8 +66,7 @@ impl HttpSection {
                 "x-frame-options" if value.value.eq_ignore_ascii_case("deny") => {}
                 _ => {
                     let why = format!(
-                        "the header {name} is not supported: the server sends the one that its pages need; \
-                         Strict-Transport-Security is taken"
+                        "the header {name} is not supported: the server sets it as its pages require; Strict-Transport-Security is supported"
                     );
                     return Err(refuse(path, line, why));
                 }

@@ -128,7 +128,7 @@ impl Pem {
         match (file, text) {
             (None, None) => Ok(None),
             (Some(_), Some(text)) => {
-                Err(refuse(path, text.referenced.line(), format!("{file_name} and {name} are the same thing twice")))
+                Err(refuse(path, text.referenced.line(), format!("{file_name} and {name} must not both be set")))
             }
             (Some(file), None) if file.value.is_empty() => {
                 Err(refuse(path, file.referenced.line(), format!("{file_name} is empty")))
@@ -212,8 +212,7 @@ fn client_auth(path: &Path, kind: Option<&Spanned<String>>) -> Result<ClientAuth
         "RequireAndVerifyClientCert" => Ok(ClientAuth::Required),
         // Go's RequestClientCert and RequireAnyClientCert request a certificate and accept any.
         _ => {
-            let why =
-                "client_auth_type: NoClientCert, VerifyClientCertIfGiven and RequireAndVerifyClientCert are taken";
+            let why = "client_auth_type: expected NoClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert";
             Err(refuse(path, kind.referenced.line(), why))
         }
     }

@@ -18,8 +18,8 @@ fn holds_are_told_with_who_and_why() {
     assert_eq!(
         of_job(&held),
         [
-            "stopped: It is held, and only an operator can release it.",
-            "held: It has been held for 12 min. | Its collection “demo” is not held; a held job is not released automatically.",
+            "stopped: It is held and needs an operator.",
+            "held: It has been held for 12 min. | Its collection “demo” is not held; daemons do not release held jobs.",
         ]
     );
     held.hold = Some(Pause::default());
@@ -41,7 +41,7 @@ fn holds_are_told_with_who_and_why() {
     (held.hold, held.message) = (None, "a court order".into());
     assert_eq!(
         of_job(&held)[1],
-        "held: It has been held for 12 min: “a court order” | Its collection “demo” is not held; a held job is not released automatically."
+        "held: It has been held for 12 min: “a court order” | Its collection “demo” is not held; daemons do not release held jobs."
     );
     // Of those that delay the ones behind them, how many are ahead says more.
     let mut behind = job(JobState::Pending);

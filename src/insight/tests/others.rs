@@ -43,7 +43,7 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         [
             "moving: Storing is moving.",
             "store_held: The store “main” has been held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
-             enlarged”. Jobs of collections that are kept in it wait in Storing; those of other stores go on.",
+             enlarged”. Jobs of collections that are kept in it wait in Storing; jobs for other stores continue.",
             "flowing: 100 jobs are in it, 2 being worked on. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
         ]
     );
@@ -115,7 +115,7 @@ fn a_batch_tells_how_far_it_is() {
         of(&batch(BatchState::Reporting, counts)),
         [
             "waiting: It is waiting for its report.",
-            "report_due: All its jobs are done. The report is still to be made. | 6,120 completed, 4 failed."
+            "report_due: All its jobs have finished. Its report has not been made yet. | 6,120 completed, 4 failed."
         ]
     );
     let overdue = BatchSituation {
@@ -146,7 +146,7 @@ fn a_batch_tells_how_far_it_is() {
         of(&left)[..2],
         [
             "waiting: Its jobs are being created.",
-            "being_created: Its jobs are being created, 900 so far. | No daemon is creating them now; the next one that looks goes on.",
+            "being_created: Its jobs are being created, 900 so far. | No daemon is creating them now; a batch daemon will continue.",
         ]
     );
     // Looked at now, for which it is locked: it waits all the same.
@@ -163,8 +163,7 @@ fn a_batch_tells_how_far_it_is() {
             of(&full)[..2],
             [
                 "waiting: It is waiting for room for its jobs.",
-                "waiting_for_room: It has been waiting for 12 min for room in /jobs, which has as many jobs as programs in \
-                 Java can list. | 900 of its jobs have been created so far.",
+                "waiting_for_room: It has been waiting for 12 min for room in /jobs, which has as many jobs as Java programs can list. | 900 of its jobs have been created so far.",
             ]
         );
     }
@@ -173,7 +172,7 @@ fn a_batch_tells_how_far_it_is() {
         of(&BatchSituation { expansion: Some(0), waits: Some(tried), ..left.clone() })[..2],
         [
             "waiting: It is waiting for another attempt to create its jobs.",
-            "waiting_for_retry: 3 attempts have failed in 12 min, the last one by: “503 from host” | None of its jobs has been \
+            "waiting_for_retry: 3 attempts have failed in 12 min, the last one with: “503 from host” | None of its jobs has been \
              created yet.",
         ]
     );
@@ -200,14 +199,14 @@ fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
         holds: vec![held],
         ..batch(BatchState::Reporting, counts)
     };
-    let sentence = "being_withdrawn: “alice” began to withdraw it 1.5 h ago.";
-    let how = "Its jobs are being set Held; none is deleted before all are.";
+    let sentence = "being_withdrawn: “alice” began to withdraw the deposit 1.5 h ago.";
+    let how = "The jobs of the deposit are being set to Held; none is deleted until all are Held.";
     assert_eq!(
         of(&withdrawing),
-        ["moving: “alice” began to withdraw it 1.5 h ago.".to_owned(), format!("{sentence} | {how}")]
+        ["moving: “alice” began to withdraw the deposit 1.5 h ago.".to_owned(), format!("{sentence} | {how}")]
     );
     withdrawing.lock = None;
-    let left = "No process goes on with it now; the next batch daemon that looks does.";
+    let left = "No process is working on the withdrawal now; a batch daemon will continue it.";
     assert_eq!(of(&withdrawing)[1], format!("{sentence} | {how} {left}"));
     assert!(of(&withdrawing)[0].starts_with("waiting: "));
     let mut job = job(JobState::Held);
@@ -239,8 +238,7 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
         of(&BatchSituation { held: 3, ..moving.clone() }),
         [
             "stopped: It is waiting for jobs that are Held.",
-            "jobs_held: 3 of its jobs are Held. | Held jobs are not released automatically, and the batch cannot complete \
-             before them.",
+            "jobs_held: 3 of its jobs are Held. | Daemons do not release held jobs, and the batch cannot complete while they are held.",
             "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.",
         ]
     );
@@ -272,7 +270,7 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     let states = vec![(state(JobState::Downloading).into(), 3), (blocked.into(), 0)];
     let ahead = BatchSituation { states, ..moving };
     assert_eq!(of(&ahead)[1], "jobs_to_do: 3 of its 63 jobs have not finished. | 60 completed, 0 failed.");
-    assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs have still to pass Storing: No daemon has taken a job"));
+    assert!(of(&ahead)[2].starts_with("jobs_stopped: Its jobs still have to pass Storing: No daemon has taken a job"));
     let refused = BatchSituation { message: "invalid manifest".into(), ..batch(BatchState::Failed, [Some(0); 4]) };
     assert_eq!(
         of(&refused),

@@ -21,7 +21,7 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
         unseen[..2],
         [
             "waiting: A daemon holds it.",
-            "locked: A daemon holds it; whether it is waiting for working storage cannot be seen from here. | Locked for 1.5 h \
+            "locked: A daemon holds it; this server cannot tell whether it is waiting for working storage. | Locked for 1.5 h \
              by session 0x1000a3f, which also holds 4 other locks.",
         ]
     );
@@ -46,7 +46,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         [
             "waiting: It is waiting for another attempt.",
             "waiting_for_retry: The last attempt failed: “503 from host.example.org\\u{202e}”. It is tried again in 38 s. | \
-             2 attempts have failed in 12 min. If this goes on until --retry.within is over, the job fails.",
+             2 attempts have failed in 12 min. If attempts still fail after --retry.within, the job fails.",
         ]
     );
     let busy = "all connections to host.example.org:443 are in use (6 at most)".to_owned();
@@ -64,8 +64,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         [
             "waiting: It is waiting until working storage is granted to it.",
             "waiting_for_grant: It has been waiting for 3.0 h for more working storage than it was granted. | “waits for \
-             working storage: it needs 900 bytes in all”. No limit of time ends this; where all such jobs wait, the youngest \
-             fails.",
+             working storage: it needs 900 bytes in all”. There is no time limit for this wait; if all jobs with grants are waiting for more, the youngest of them fails.",
         ]
     );
     waiting.retry = Some(Retry { not_before: before(1), attempts: 1, ..retry });
@@ -76,8 +75,7 @@ fn a_job_that_our_daemons_gave_back_knows_when_it_is_tried_again() {
         of_job(&last),
         [
             "waiting: It is waiting for the other jobs of its batch to be created.",
-            "being_created: The jobs of its batch are being created, 1,200 so far. | As the last of them, it gets its \
-             queue entry when all the others have theirs.",
+            "being_created: The jobs of its batch are being created, 1,200 so far. | It is the last of them, so it gets its queue entry after all the others.",
         ]
     );
 }
@@ -142,9 +140,8 @@ fn a_job_whose_files_no_process_sees_says_on_which_volume_they_are() {
         of_job(&waiting),
         [
             "stopped: No running daemon has access to the volume of its files.",
-            "volume_unseen: Its files are on volume “a-uuid”, which no running process that takes jobs of Processing sees. | \
-             Processes that see another volume leave it. The UUID of a volume is in the file .queuekeeper-volume at its \
-             top.",
+            "volume_unseen: Its files are on volume “a-uuid”, to which no running process that takes jobs from Processing has access. | \
+             Processes on another volume do not take the job. The UUID of a volume is in the file .queuekeeper-volume in its top directory.",
         ]
     );
 }

@@ -74,7 +74,7 @@ impl Closed {
             warn!(
                 znodes,
                 %first,
-                "ZooKeeper refuses our credentials for more znodes (NoAuth): check their ACLs and --zookeeper.auth-file"
+                "ZooKeeper denies these credentials access to further znodes (NoAuth): check their ACLs and --zookeeper.auth-file"
             );
         }
     }

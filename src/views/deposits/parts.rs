@@ -11,16 +11,16 @@ use queuekeeper_ingest::withdrawal::WITHDRAWN;
 pub(crate) struct DepositPart {
     /// Which one it is, from 1.
     pub(crate) part: u64,
-    /// Its id, under which there is all of it; the first part has that of the deposit.
+    /// Its id, under which it is shown in full; the first part has that of the deposit.
     #[schema(example = "bid-9c1a0b5e-0000-4000-8000-000000000003")]
     pub(crate) id: String,
-    /// Its state, in the words of that of a deposit.
+    /// Its state, with the same values as that of a deposit.
     #[schema(example = "completed")]
     pub(crate) state: String,
     /// Its batch; null once that is gone from the queue.
     #[schema(example = "bid0000000043")]
     pub(crate) batch: Option<String>,
-    /// How it ended; null while it is at work.
+    /// How it ended; null while it is in progress.
     pub(crate) outcome: Option<String>,
     /// How many of its jobs are not done.
     pub(crate) processing: u64,

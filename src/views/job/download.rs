@@ -1,4 +1,4 @@
-//! How far the download of a job is.
+//! The progress of a job's download.
 
 use queuekeeper_queue::record::JobProgress;
 use serde::Serialize;
@@ -6,18 +6,18 @@ use utoipa::ToSchema;
 
 use crate::mirror::words::{counted, size};
 
-/// How far the download of a job is.
+/// The progress of a job's download.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Download {
-    /// How many files are there, whole and with the right digests.
+    /// How many files are downloaded completely, with the right digests.
     pub(crate) files: u64,
     /// The bytes of these.
     pub(crate) bytes: u64,
-    /// The files that are on their way, at most eight of them.
+    /// The files that are being downloaded, at most eight of them.
     pub(crate) fetching: Vec<Fetching>,
 }
 
-/// A file that is on its way.
+/// A file that is being downloaded.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Fetching {
     /// Its name, at most 255 bytes of it.

@@ -25,7 +25,7 @@ use crate::views::parameter::Within;
 /// How many checks a page has.
 type Limit = Within<1, 500, 100>;
 
-/// What is to be checked: an item, a space, or all that an account has in a store.
+/// What to check: an item, a space, or all content of an account in a store.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
@@ -33,28 +33,28 @@ pub(crate) struct CheckScope {
     /// The account.
     #[param(value_type = String, example = "account1")]
     pub(crate) account: String,
-    /// The store: its name, or the number that policies have.
+    /// The store: its name, or its number in policies.
     #[param(value_type = String, example = "replica")]
     pub(crate) store: String,
-    /// The space, as the account names it; without one, all spaces.
+    /// The space, as the account names it; without it, all spaces.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "theses")]
     pub(crate) space: String,
-    /// The key of the item, percent-encoded: `key_encoded` of a list; without one, all of the space.
+    /// The key of the item, percent-encoded: `key_encoded` of a list; without it, all of the space.
     #[param(value_type = Option<String>)]
     pub(crate) key: KeyText,
 }
 
-/// Which checks that were asked for.
+/// Which requested checks.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct CheckFilter {
-    /// Those of this account; without one, of the first.
+    /// Those of this account; without it, of the first account.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) account: String,
-    /// Those with a number below this: `next` of the page before.
+    /// Those with a number below this: `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[param(value_type = Option<u64>)]
     pub(crate) before: Option<u64>,
@@ -63,7 +63,7 @@ pub(crate) struct CheckFilter {
     pub(crate) limit: Limit,
 }
 
-/// A page of checks that were asked for, the newest first: the last one of each item and space.
+/// A page of requested checks, the newest first: the last one of each item and space.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct CheckList {
     /// The account.
@@ -74,7 +74,7 @@ pub(crate) struct CheckList {
     pub(crate) next: Option<u64>,
 }
 
-/// A check that was asked for.
+/// A requested check.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct AskedItem {
     /// Its number.
@@ -85,11 +85,11 @@ pub(crate) struct AskedItem {
     pub(crate) store: String,
     /// The space, as the account names it.
     pub(crate) space: String,
-    /// The key of the item, with escapes for what does not show; null where all of the space is checked.
+    /// The key of the item, with escapes for invisible characters; null if all of the space is checked.
     pub(crate) key: Option<String>,
     /// The same, percent-encoded.
     pub(crate) key_encoded: Option<String>,
-    /// Who asked for it.
+    /// Who requested it.
     pub(crate) user: String,
     /// Why.
     pub(crate) reason: String,
@@ -98,25 +98,25 @@ pub(crate) struct AskedItem {
     /// `under_way`, `ended`, or `stopped` where a part of it failed three times and is in the dead letters.
     #[schema(example = "under_way")]
     pub(crate) state: &'static str,
-    /// How many items there were by the content index.
+    /// How many items there were according to the content index.
     pub(crate) items: u64,
     /// How many bytes these had.
     pub(crate) bytes: u64,
-    /// How many items are checked, whatever was found.
+    /// How many items are checked, regardless of the result.
     pub(crate) checked: u64,
     /// How many items were proven by reading.
     pub(crate) proven: u64,
     /// How many bytes these have.
     pub(crate) proven_bytes: u64,
-    /// With how many items something is wrong: each has a bit error.
+    /// How many items are wrong: each has a bit error.
     pub(crate) wrong: u64,
     /// How many could not be proven, with nothing wrong: a job writes them, or they are archived and not restored.
     pub(crate) unproven: u64,
-    /// Of how many there is neither content nor a record.
+    /// How many have neither content nor a record.
     pub(crate) gone: u64,
     /// How many wait to be checked one by one, or failed.
     pub(crate) pending: u64,
-    /// When something of it was checked last.
+    /// When an item of it was last checked.
     pub(crate) changed: Timestamp,
 }
 
@@ -130,15 +130,15 @@ pub(crate) struct CheckPlan {
     /// The spaces that would be checked, as the account names them.
     #[schema(value_type = Vec<String>)]
     pub(crate) spaces: Vec<String>,
-    /// The key of the item, with escapes for what does not show; null where it is no item.
+    /// The key of the item, with escapes for invisible characters; null if it is not an item.
     pub(crate) key: Option<String>,
-    /// How many items would be read, by the content index.
+    /// How many items would be read, according to the content index.
     pub(crate) items: u64,
     /// How many requests that takes.
     pub(crate) requests: u64,
     /// How many bytes would be read.
     pub(crate) bytes: u64,
-    /// What that costs; null where the configuration has no prices.
+    /// What that costs; null if the configuration has no prices.
     pub(crate) cost: Option<CostItem>,
     /// What is checked, to ask for it.
     #[serde(skip)]
@@ -164,7 +164,7 @@ impl AskedItem {
         self.proven == self.checked
     }
 
-    /// How far it is, and what it found, in words.
+    /// Its progress and findings, in words.
     pub(crate) fn words(&self) -> String {
         let all = self.items.max(self.checked + self.pending);
         let done = if self.key.is_some() {
@@ -231,7 +231,7 @@ impl Mill {
         Ok(CheckList { account, items: found.into_iter().map(AskedItem::from).collect(), next })
     }
 
-    /// The last checks that were asked for of a space, or of an item, one for each store that has any.
+    /// The last requested checks of a space, or of an item, one for each store that has any.
     pub(super) async fn asked_of(
         &self,
         account: &Account,
@@ -255,7 +255,7 @@ impl Mill {
         let store = store_of(account, &named.store)?;
         let spaces = match &*named.space {
             "" if named.key.0.is_some() => {
-                return Err(ViewError::parameter("An item is in a space: name it.").of("space"));
+                return Err(ViewError::parameter("A key needs the name of its space.").of("space"));
             }
             "" => None,
             name => Some(space(account, name)?.0),

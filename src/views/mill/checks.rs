@@ -17,12 +17,12 @@ pub(crate) struct CheckItem {
     /// `success`, `unproven`, `failure` or `error`.
     #[schema(example = "success")]
     pub(crate) result: String,
-    /// How the content was proven: `read` or `provider`; null where it was not.
+    /// How the content was proven: `read` or `provider`; null if it was not.
     #[schema(example = "read")]
     pub(crate) proof: Option<String>,
-    /// What was found; empty where nothing is wrong.
+    /// What was found; empty if nothing is wrong.
     pub(crate) findings: Vec<String>,
-    /// What is wrong, as a sentence; null where nothing is.
+    /// What is wrong, as a sentence; null if nothing is.
     pub(crate) detail: Option<String>,
 }
 

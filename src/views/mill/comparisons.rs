@@ -22,11 +22,11 @@ type Limit = Within<1, 500, 100>;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct ComparisonFilter {
-    /// Those of this account; without one, of the first.
+    /// Those of this account; without it, of the first account.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) account: String,
-    /// Those of spaces behind this one: `next` of the page before.
+    /// Those of spaces after this one: `next` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "theses")]
     pub(crate) after: String,
@@ -59,15 +59,15 @@ pub(crate) struct ComparisonItem {
     pub(crate) started: Timestamp,
     /// When it had ended.
     pub(crate) ended: Timestamp,
-    /// What is stored as it is recorded.
+    /// The items that are stored as recorded.
     pub(crate) agreeing: ComparedAmount,
     /// What differs, by kind: `missing`, `not_recorded`, `observed`, `deleted`, `size`, `checksum` and `entity_tag`.
     pub(crate) differences: BTreeMap<String, ComparedAmount>,
     /// How many items differ.
     pub(crate) differing: u64,
-    /// How many items were being changed, so that nothing is known of them.
+    /// How many items were being changed, so that their state is unknown.
     pub(crate) changing: u64,
-    /// Where its table lies: store, space and key.
+    /// Where its table is stored: store, space and key.
     pub(crate) place: String,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct ErrorFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) account: String,
-    /// Those with a number above this: `next` of the page before.
+    /// Those with a number above this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
     pub(crate) after: u64,
     /// How many to show at most, 1 to 1,000.
@@ -46,11 +46,11 @@ pub(crate) struct ErrorFilter {
 pub(crate) struct ErrorList {
     /// The accounts that have any, with how many.
     pub(crate) accounts: BTreeMap<String, u64>,
-    /// The account of those that are listed; empty where there are none.
+    /// The account of those that are listed; empty if there are none.
     pub(crate) account: String,
     /// Those of a page, by number: the order in which they were found.
     pub(crate) errors: Vec<BitErrorItem>,
-    /// Where no repair starts by itself, though that may be configured.
+    /// Where automatic repairs are stopped.
     pub(crate) stops: Vec<StopItem>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
@@ -67,11 +67,11 @@ pub(crate) struct BitErrorItem {
     pub(crate) store: String,
     /// The space, as the account names it.
     pub(crate) space: String,
-    /// The key, with escapes for what does not show.
+    /// The key, with escapes for invisible characters.
     pub(crate) key: String,
     /// The key, percent-encoded.
     pub(crate) key_encoded: String,
-    /// The names of what was found; empty where what was seen contradicts itself.
+    /// The names of what was found; empty if what was seen contradicts itself.
     #[schema(example = json!(["content_damaged"]))]
     pub(crate) findings: Vec<String>,
     /// What was found, in words.
@@ -97,7 +97,7 @@ pub(crate) struct BitErrorItem {
     pub(crate) is_repairable: bool,
     /// What may be decided now; empty while something that was decided has not ended.
     pub(crate) resolutions: Vec<ResolutionItem>,
-    /// When the repair of the copy was requested that has not ended; null where there is none.
+    /// When the repair of the copy was requested that has not ended; null for none.
     pub(crate) repair_started: Option<Timestamp>,
     /// When it was found first.
     pub(crate) found: Timestamp,
@@ -112,7 +112,7 @@ pub(crate) struct BitErrorItem {
 pub(crate) struct StopItem {
     /// The store; empty for all of them.
     pub(crate) store: String,
-    /// Who stopped them: `mill` where too many failed, or too much was wrong at once.
+    /// Who stopped them: `mill` if too many failed, or too many copies were wrong at once.
     pub(crate) user: String,
     /// Why: one sentence.
     pub(crate) reason: String,
@@ -127,14 +127,14 @@ impl StopItem {
     }
 }
 
-/// What the last check saw of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty where it was not
-/// looked at or has no record.
+/// What the last check found of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty if it was
+/// not checked or has no record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ErrorProof {
     /// The content, as it was read.
     #[schema(example = "4 bytes, md5:5bbf5a52328e7439ae6e719dfe712200")]
     pub(crate) content: String,
-    /// What the store says of it.
+    /// The store's checksum.
     pub(crate) provider: String,
     /// The content index.
     pub(crate) index: String,
@@ -308,20 +308,21 @@ fn seen(kept: Option<&str>) -> String {
 fn advice(offers: &[Offer]) -> String {
     let sentence = |offer: &Offer| match offer.remedy {
         Remedy::RepairFromCopy => "It can be repaired from another copy.",
-        Remedy::RewriteInPlace => {
-            "The content is right: it can be written again, so that the store computes its checksum anew."
-        }
+        Remedy::RewriteInPlace => "The content is right: writing it again makes the store compute a new checksum.",
         Remedy::WriteToProvider => "Report it to the provider of the store.",
-        Remedy::CorrectIndex => "The content index is corrected from the audit log once the content is read and right.",
+        Remedy::CorrectIndex => {
+            "The content index is corrected from the audit log once the content has been read and is right."
+        }
         Remedy::AppendEvent if offer.only_by_asking => {
             "Once the content is known to be right, the audit log can be corrected."
         }
-        Remedy::AppendEvent => "The missing event is appended once the content is read and right.",
-        Remedy::Adopt => "Where the content is wanted, it can be adopted; else delete it.",
+        Remedy::AppendEvent => "The missing event is appended once the content has been read and is right.",
+        Remedy::Adopt => "If the content is wanted, adopt it; otherwise, delete it.",
         Remedy::AcceptChange => "If the change was intended, it can be accepted.",
     };
     if offers.is_empty() {
-        return "Nothing shows which is right: compare the copies, and store the right content again.".to_owned();
+        return "Nothing proves which content is right: compare the copies, and store the right content again."
+            .to_owned();
     }
     offers.iter().map(sentence).collect::<Vec<_>>().join(" ")
 }

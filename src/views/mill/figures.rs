@@ -45,7 +45,7 @@ impl Mill {
             };
             match figures {
                 Ok(figures) => families.report(figures),
-                Err(error) => tracing::warn!(%error, "the figures of the mill are not known; this is tried again"),
+                Err(error) => tracing::warn!(%error, "cannot read the figures of the mill; retrying"),
             }
             if shutdown.run_until_cancelled(tokio::time::sleep(what.period())).await.is_none() {
                 return;

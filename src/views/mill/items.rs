@@ -40,7 +40,7 @@ pub(crate) struct ItemFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) prefix: String,
-    /// Those behind this key, percent-encoded: `next` of the page before.
+    /// Those after this key, percent-encoded: `next` of the previous page.
     #[param(value_type = Option<String>)]
     pub(crate) after: KeyText,
     /// How many items to show at most, 1 to 500.
@@ -63,9 +63,9 @@ pub(crate) struct ItemName {
 pub(crate) struct ItemList {
     /// The space.
     pub(crate) space: SpaceCopies,
-    /// Why the account's policy cannot be read; null where it can.
+    /// Why the account's policy cannot be read; null if it can.
     pub(crate) policy_error: Option<String>,
-    /// The last checks that were asked for of the space, one for each store that has any.
+    /// The last requested checks of the space, one for each store that has any.
     pub(crate) asked_checks: Vec<AskedItem>,
     /// The last comparisons of its listing with the content index that were kept, one for each store that has any.
     pub(crate) comparisons: Vec<ComparisonItem>,
@@ -78,26 +78,26 @@ pub(crate) struct ItemList {
 /// An item with its copies.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct SpaceItem {
-    /// Its key, with escapes for what does not show.
+    /// Its key, with escapes for invisible characters.
     pub(crate) key: String,
     /// The same, percent-encoded.
     pub(crate) key_encoded: String,
     /// What is known of each copy, by the name of its store.
     pub(crate) copies: Vec<CopyItem>,
-    /// The stores that are to have the content of another one and have not, by the content index.
+    /// The stores that should have the content of another one but do not, according to the content index.
     pub(crate) differing: Vec<String>,
-    /// The stores to which it is not copied, as the limits of the account leave out its key there.
+    /// The stores to which it is not copied, because the limits of the account leave out its key there.
     pub(crate) left_out: Vec<String>,
 }
 
-/// What the content index says of a copy.
+/// A copy according to the content index.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct CopyItem {
     /// Where it is.
     pub(crate) store: String,
     /// Its size; of what is deleted, the last one.
     pub(crate) size_bytes: u64,
-    /// Its strongest digest, as `sha256:0f3a..`; empty if it has none.
+    /// Its strongest digest, such as `sha256:0f3a..`; empty if it has none.
     pub(crate) digest: String,
     /// Whether it was deleted.
     pub(crate) is_deleted: bool,
@@ -121,19 +121,20 @@ pub(crate) struct ItemDetail {
     pub(crate) space: String,
     /// The item.
     pub(crate) item: SpaceItem,
-    /// Whether its copies are what policies want them to be, by the content index.
+    /// Whether its copies are as the policies require, according to the content index.
     pub(crate) is_done: bool,
-    /// Why they are not, or what there is to know of that: each in a sentence.
+    /// Why they are not, or further information: each a sentence.
     pub(crate) causes: Vec<String>,
     /// Its tasks.
     pub(crate) tasks: Vec<ItemTask>,
-    /// What people decided of its tasks, the newest first, at most fifty.
+    /// What users decided about its tasks, the newest first, at most fifty.
     pub(crate) decisions: Vec<DecisionItem>,
-    /// What was put aside before a copy was deleted or overwritten, the newest first, at most fifty of each store.
+    /// Content that was kept aside before a copy was deleted or overwritten, newest first, at most fifty of each store.
     pub(crate) asides: Vec<AsideItem>,
-    /// The last checks that were asked for of it alone, one for each store that has any.
+    /// The last requested checks of it alone, one for each store that has any.
     pub(crate) asked_checks: Vec<AskedItem>,
-    /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until the next loop
+    /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until the
+    /// next loop
     /// has ended; outside of loops, for as long as a proof may be old.
     pub(crate) checks: Vec<CheckItem>,
     /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
@@ -148,13 +149,13 @@ pub(crate) struct ItemTask {
     pub(crate) task: TaskItem,
     /// `waiting`, `held`, `dead`, `paused`, or `restore`: until its store can be read.
     pub(crate) state: &'static str,
-    /// From when on a worker may take it; of one that is taken, when its lease ends. Null where it waits for a person.
+    /// From when on a worker may take it; of one that is taken, when its lease ends. Null if it waits for a decision.
     pub(crate) visible: Option<Timestamp>,
     /// The worker that has it.
     pub(crate) worker: Option<String>,
     /// How often it was begun.
     pub(crate) attempts: u64,
-    /// Why its store cannot be read now; null where it does not wait for that.
+    /// Why its store cannot be read now; null if it does not wait for that.
     pub(crate) waits_for: Option<String>,
 }
 
@@ -165,7 +166,7 @@ pub(crate) struct AsideItem {
     pub(crate) store: String,
     /// Its key in the space for what is kept.
     pub(crate) kept_as: String,
-    /// What was to be done to the copy: `delete` or `overwrite`.
+    /// What was done to the copy: `delete` or `overwrite`.
     #[schema(example = "overwrite")]
     pub(crate) before: String,
     /// Since when it is kept.
@@ -174,7 +175,7 @@ pub(crate) struct AsideItem {
     pub(crate) until: Timestamp,
     /// When it was removed; null while it is kept.
     pub(crate) ended: Option<Timestamp>,
-    /// How that ended: `removed`, or `absent` where there was no content any more; null while it is kept.
+    /// How that ended: `removed`, or `absent` if the content no longer existed; null while it is kept.
     #[schema(example = "removed")]
     pub(crate) outcome: Option<&'static str>,
 }
@@ -195,7 +196,7 @@ pub(crate) struct EventItem {
     pub(crate) user: String,
     /// The size afterwards.
     pub(crate) size_bytes: Option<u64>,
-    /// Why it is unclear what happened; null where it is clear.
+    /// Why it is unclear what happened; null if it is clear.
     pub(crate) why: Option<String>,
 }
 
@@ -262,7 +263,7 @@ impl Mill {
         let tasks = self.catalogue().tasks_of_item(&account.name, &space, &key).await.map_err(error)?;
         if copies.is_empty() && tasks.is_empty() && checks.is_empty() && wrong.is_empty() {
             return Err(ViewError::not_found(format!(
-                "No store of {} was seen to have {key} in {space}.",
+                "No store of {} is known to have {key} in {space}.",
                 account.name
             )));
         }

@@ -16,10 +16,10 @@ const FORGOTTEN_AFTER: Duration = Duration::from_hours(24);
 /// A pause of the mill's work.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct PauseItem {
-    /// The account; null where it is all of them.
+    /// The account; null if it is all of them.
     #[schema(example = "account1")]
     pub(crate) account: Option<String>,
-    /// The store; null where it is all of them.
+    /// The store; null if it is all of them.
     #[schema(example = "replica")]
     pub(crate) store: Option<String>,
     /// Both in words.
@@ -74,7 +74,7 @@ impl PauseItem {
     pub(super) fn problem(&self, now: Timestamp) -> Option<String> {
         let Self { what, user, reason, .. } = self;
         let is_old = now.duration_since(self.since) > FORGOTTEN_AFTER.try_into().ok()?;
-        is_old.then(|| format!("The work of {what} has been paused for more than a day, by {user}: {reason}."))
+        is_old.then(|| format!("The work for {what} has been paused for more than a day, by {user}: {reason}."))
     }
 }
 

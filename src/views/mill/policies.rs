@@ -31,21 +31,21 @@ pub(crate) struct PolicyDetail {
     pub(crate) account: String,
     /// Its stores by their numbers.
     pub(crate) stores: BTreeMap<String, String>,
-    /// What a change is made to; null where it cannot be changed here, since the list of accounts cannot be read.
+    /// The version that a change refers to; null if it cannot be changed here, because the list of accounts cannot be read.
     pub(crate) version: Option<String>,
-    /// Whether the list of accounts has it: one that it does not have is copied nowhere.
+    /// Whether it is in the list of accounts; otherwise, nothing of it is copied.
     pub(crate) is_listed: bool,
-    /// What its file says; null where that cannot be used.
+    /// The policy in its file; null if that cannot be used.
     pub(crate) file: Option<PolicyText>,
-    /// What is in force; null where nothing is.
+    /// What is in force; null if nothing is.
     pub(crate) in_force: Option<PolicyText>,
-    /// What the file says that waits for an admin.
+    /// The changes in the file that wait for an admin.
     pub(crate) waiting: Vec<WaitingView>,
-    /// Why a file cannot be used; null where they can.
+    /// Why a file cannot be used; null if they can.
     pub(crate) error: Option<String>,
-    /// The keys of the account's file that are not of a policy, and have no effect: another program's, or misspelt.
+    /// The keys of the account's file that do not belong to a policy, and have no effect: another program's, or misspelt.
     pub(crate) other_keys: Vec<String>,
-    /// What was brought into force, the newest first, at most fifty.
+    /// The policies that were in force, newest first, at most fifty.
     pub(crate) history: Vec<HistoryItem>,
     /// The spaces in which its stores have items.
     pub(crate) spaces: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct PolicyDetail {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PolicyText {
-    /// The pairs of all spaces that are not named.
+    /// The pairs of all other spaces.
     pub(crate) defaults: Vec<PairView>,
     /// The pairs of those that are.
     pub(crate) spaces: Vec<SpacePairs>,
@@ -73,7 +73,7 @@ pub(crate) struct SpacePairs {
     pub(crate) pairs: Vec<PairView>,
 }
 
-/// That what one store has is copied to another one, by their numbers within the account.
+/// A store that is copied to another one, by their numbers within the account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PairView {
@@ -103,15 +103,15 @@ pub(crate) struct HistoryItem {
     pub(crate) number: u64,
     /// Since when.
     pub(crate) time: Timestamp,
-    /// Who brought it into force.
+    /// Who put it into force.
     pub(crate) user: String,
     /// Why.
     pub(crate) reason: String,
-    /// The policy; null where the record cannot be read.
+    /// The policy; null if the record cannot be read.
     pub(crate) policy: Option<PolicyText>,
 }
 
-/// A policy that is to be.
+/// A new policy.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPolicyView {
@@ -134,7 +134,7 @@ pub(crate) struct PlanView {
     pub(crate) items_to_copy: u64,
     /// About how many bytes.
     pub(crate) bytes_to_copy: u64,
-    /// How many items would no longer be kept what their sources are.
+    /// How many items would no longer follow their source.
     pub(crate) items_no_longer_kept: u64,
 }
 
@@ -256,8 +256,9 @@ impl NewPolicyView {
     /// For a name of a space that is none.
     pub(crate) fn parse(&self) -> Result<NewPolicy, ViewError> {
         let space = |name: &String| {
-            let wrong =
-                |error| ViewError::parameter(format!("“{}” is no name of a space: {error}.", super::quoted(name)));
+            let wrong = |error| {
+                ViewError::parameter(format!("“{}” is not a valid name of a space: {error}.", super::quoted(name)))
+            };
             name.parse::<SpaceName>().map_err(wrong)
         };
         let pairs = |pairs: &[PairView]| pairs.iter().map(Pair::from).collect::<BTreeSet<_>>();

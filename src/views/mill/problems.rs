@@ -26,8 +26,9 @@ impl Mill {
         let spaces = |number| counted(number, "space", "spaces");
         let incomplete = (incomplete > 0)
             .then(|| format!("The newest report on {} is incomplete: some items were not proven.", spaces(incomplete)));
-        let failed = (failed > 0)
-            .then(|| format!("The newest report on {} is a failure, and not all of that is repaired.", spaces(failed)));
+        let failed = (failed > 0).then(|| {
+            format!("The newest report on {} is a failure, and not all of its errors are repaired.", spaces(failed))
+        });
         Ok(incomplete.into_iter().chain(failed).collect())
     }
 }

@@ -16,7 +16,7 @@ use super::{Mill, ViewError, unavailable};
 /// How many morsels of a loop are listed.
 const MORSELS: usize = 200;
 
-/// What goes through everything, again and again.
+/// A producer, which runs loops through all spaces.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ProducerItem {
     /// Its name.
@@ -32,7 +32,7 @@ pub(crate) struct ProducerItem {
     pub(crate) ended: Option<Timestamp>,
     /// When the next one is due.
     pub(crate) next_due: Option<Timestamp>,
-    /// When this one ends at its present rate; null where that cannot be told.
+    /// When this one ends at its present rate; null if unknown.
     pub(crate) ends: Option<Timestamp>,
     /// Whether that is later than the next one is due.
     pub(crate) is_late: bool,
@@ -44,9 +44,10 @@ pub(crate) struct ProducerItem {
     pub(crate) checking: u64,
     /// How many items their sources had when it began.
     pub(crate) items: u64,
-    /// How many keys were looked at, or requested to be checked.
+    /// How many keys were scanned, or requested to be checked.
     pub(crate) looked: u64,
-    /// What the pages of keys take that are not checked; null where no page of keys waits for its check, or the producer requests none.
+    /// What the unchecked pages of keys take; null if no page of keys waits for its check, or the producer requests
+    /// none.
     pub(crate) forecast: Option<ForecastItem>,
     /// Those that are not done, at most two hundred.
     pub(crate) left: Vec<MorselItem>,
@@ -61,7 +62,7 @@ pub(crate) struct ForecastItem {
     pub(crate) requests: u64,
     /// How many bytes are read for that.
     pub(crate) bytes: u64,
-    /// What that costs; null where the configuration has no prices.
+    /// What that costs; null if the configuration has no prices.
     pub(crate) cost: Option<CostItem>,
 }
 
@@ -75,7 +76,7 @@ pub(crate) struct CostItem {
     pub(crate) currency: String,
 }
 
-/// A space that is being gone through, with two of its stores; with the same one twice where its content is checked.
+/// A space that is being scanned, with two of its stores; the same store twice if its content is checked.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MorselItem {
     /// The account.
@@ -88,11 +89,11 @@ pub(crate) struct MorselItem {
     pub(crate) destination: String,
     /// How many items the source had when the loop began.
     pub(crate) items: u64,
-    /// How many keys were looked at.
+    /// How many keys were scanned.
     pub(crate) looked: u64,
-    /// Why it does not go on; null where it does.
+    /// Why it is stalled; null if it is not.
     pub(crate) error: Option<String>,
-    /// Whether a pause keeps it from going on.
+    /// Whether a pause stops it.
     pub(crate) is_paused: bool,
 }
 

@@ -29,12 +29,12 @@ pub(crate) struct CopyProofs {
     pub(crate) oldest: Option<Timestamp>,
     /// How that compares with the limit.
     pub(crate) age: ProofAge,
-    /// How old a proof may become; null where no loop checks the space.
+    /// How old a proof may become; null if no loop checks the space.
     pub(crate) max_age_seconds: Option<u64>,
 }
 
 impl CopyProofs {
-    /// In words, with its numbers; empty where there is no item.
+    /// In words, with its numbers; empty if there is no item.
     pub(crate) fn words(&self, now: Timestamp) -> String {
         let (unproven, proven): (Vec<_>, Vec<_>) = self.kinds.iter().partition(|kind| kind.proof == UNPROVEN);
         let proven = proven.iter().map(|kind| kind.oldest).min();

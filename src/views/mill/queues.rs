@@ -30,24 +30,24 @@ const DECISIONS: u32 = 20;
 /// What the mill does.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MillOverview {
-    /// What stands still and wants a person, each in a sentence.
+    /// What is stalled and needs a user, each in a sentence.
     pub(crate) problems: Vec<String>,
     /// The queues, in the order in which they are worked on.
     pub(crate) queues: Vec<QueueItem>,
-    /// What goes through everything.
+    /// The producers of loops.
     pub(crate) producers: Vec<ProducerItem>,
     /// The processes with workers that reported themselves in the last three minutes.
     pub(crate) workers: Vec<WorkerItem>,
     /// The kinds of tasks that wait though no process has workers for them.
     #[schema(value_type = Vec<String>)]
     pub(crate) unserved_kinds: Vec<&'static str>,
-    /// What operators paused.
+    /// The pauses by operators.
     pub(crate) pauses: Vec<PauseItem>,
-    /// What operators limit.
+    /// The limits set by operators.
     pub(crate) limits: Vec<LimitItem>,
-    /// What was used of the budgets of stores of which reading costs.
+    /// The used budgets of stores where reading costs money.
     pub(crate) budgets: Vec<BudgetItem>,
-    /// What people decided of tasks that waited for them, the newest first, at most twenty.
+    /// What users decided about tasks that waited for them, the newest first, at most twenty.
     pub(crate) decisions: Vec<DecisionItem>,
 }
 
@@ -61,11 +61,12 @@ pub(crate) struct QueueItem {
     pub(crate) waiting: u64,
     /// Tasks that a worker has.
     pub(crate) in_work: u64,
-    /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where none is ready.
+    /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where none is
+    /// ready.
     pub(crate) oldest: Option<Timestamp>,
     /// How many were done in a minute, by the last ten of them.
     pub(crate) done_per_minute: f64,
-    /// When it is empty at that rate; null where nothing is done, or nothing waits.
+    /// When it is empty at that rate; null if nothing is done, or nothing waits.
     pub(crate) empty_at: Option<Timestamp>,
     /// Tasks that the brake holds.
     pub(crate) held: u64,
@@ -96,7 +97,7 @@ pub(crate) struct WorkerItem {
     pub(crate) seen: Timestamp,
 }
 
-/// What an operator allows an account in a store.
+/// The limits of an account in a store.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct LimitItem {
     /// The account.
@@ -106,7 +107,7 @@ pub(crate) struct LimitItem {
     /// What is limited, in words.
     #[schema(example = "begins tasks Mon-Fri 20:00-06:00 (America/Los_Angeles); at most 20 MiB a second")]
     pub(crate) limits: String,
-    /// When tasks are begun there again; null where they are now.
+    /// When tasks start there again; null if they do now.
     pub(crate) closed_until: Option<Timestamp>,
 }
 
@@ -116,13 +117,13 @@ pub(crate) struct BudgetItem {
     /// The store.
     #[schema(example = "cold")]
     pub(crate) store: String,
-    /// How many restores were asked for.
+    /// How many restores were requested.
     pub(crate) restores: u64,
-    /// How many may be; null where none is configured.
+    /// How many may be; null if none is configured.
     pub(crate) restores_per_day: Option<u64>,
     /// How many bytes were read.
     pub(crate) bytes_out: u64,
-    /// How many may be; null where that has no limit, and what is read is not counted.
+    /// How many may be; null if that has no limit, and what is read is not counted.
     pub(crate) bytes_out_per_day: Option<u64>,
 }
 
@@ -288,11 +289,13 @@ impl Mill {
                     }
                     if !read.waiting.is_empty() {
                         problems.push(format!(
-                            "The policy file of {name} would stop maintaining copies; that waits for an admin."
+                            "The policy file of {name} would stop maintaining copies; this waits for an admin."
                         ));
                     }
                 }
-                Err(error) => problems.push(format!("Account {name} has no policy, and is copied nowhere: {error}.")),
+                Err(error) => {
+                    problems.push(format!("Account {name} has no policy, so nothing of it is copied: {error}."))
+                }
             }
         }
         problems
@@ -306,7 +309,7 @@ fn unseen(events: u64) -> Option<String> {
         1 => "a change of content waits".to_owned(),
         events => format!("{events} changes of content wait"),
     };
-    Some(format!("No process of the mill runs, and {waiting} for one: start queuekeeper mill run."))
+    Some(format!("No process of the mill is running, and {waiting} for one: start queuekeeper mill run."))
 }
 
 fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {
@@ -324,23 +327,23 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
     }
     match bit_errors {
         0 => {}
-        1 => problems.push("A copy is not what was recorded: it has a bit error.".to_owned()),
-        open => problems.push(format!("{open} copies are not what was recorded: they have bit errors.")),
+        1 => problems.push("A copy differs from its records: it has a bit error.".to_owned()),
+        open => problems.push(format!("{open} copies differ from their records: they have bit errors.")),
     }
     if !unserved.is_empty() {
-        problems.push(format!("Tasks of kinds wait that no process has workers for: {}.", unserved.join(", ")));
+        problems.push(format!("Tasks are waiting for which no process has workers: {}.", unserved.join(", ")));
     }
     for producer in producers {
         if producer.is_late {
             problems.push(format!(
-                "The loop of {} ends later than the next one is due, at its present rate.",
+                "At its present rate, the loop of {} ends after the next one is due.",
                 producer.producer
             ));
         }
         for part in &producer.left {
             if let Some(error) = &part.error {
                 let MorselItem { account, space, .. } = part;
-                problems.push(format!("{account}/{space} {} cannot be gone through: {error}.", part.stores()));
+                problems.push(format!("{account}/{space} {} cannot be scanned: {error}.", part.stores()));
             }
         }
     }

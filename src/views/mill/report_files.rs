@@ -113,7 +113,7 @@ impl Mill {
     pub(crate) async fn open_report(&self, number: &str, format: ReportFormat) -> Result<OpenReport, ViewError> {
         let known = self.known_report(number).await?;
         let file = known.file(format.stored());
-        let none = || ViewError::not_found(format!("The files of report {number} are not where they were stored."));
+        let none = || ViewError::not_found(format!("The files of report {number} were not found in the store."));
         let file = file.ok_or_else(none)?;
         let (store, space, key) = (file.store.parse::<StoreName>(), file.space.parse(), file.key.parse());
         let (Ok(store), Ok(space), Ok(key)) = (store, space, key) else { return Err(none()) };
@@ -152,7 +152,7 @@ fn as_csv(chunks: Chunks) -> impl futures::Stream<Item = io::Result<Bytes>> + Se
                     left.extend_from_slice(&chunk);
                     let whole = left.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
                     if left.len() - whole > MOST_LINE {
-                        return Some((Err(invalid("has a line without an end")), None));
+                        return Some((Err(invalid("has a line that is too long")), None));
                     }
                     if whole > 0 {
                         let rest = left.split_off(whole);
@@ -173,7 +173,7 @@ fn as_csv(chunks: Chunks) -> impl futures::Stream<Item = io::Result<Bytes>> + Se
 }
 
 fn records(lines: &[u8]) -> io::Result<Bytes> {
-    let lines = std::str::from_utf8(lines).map_err(|_| invalid("is no text"))?;
+    let lines = std::str::from_utf8(lines).map_err(|_| invalid("is not text"))?;
     Ok(lines.lines().map(|line| csv::record(&fields(line))).collect::<String>().into())
 }
 
@@ -211,8 +211,8 @@ mod tests {
         static LONG: [u8; MOST_LINE + 1] = [b'a'; MOST_LINE + 1];
         for (chunks, why) in [
             (&[&b"a\tb\nc"[..]][..], "ends within a line"),
-            (&[b"\xff\n"], "is no text"),
-            (&[&LONG], "has a line without an end"),
+            (&[b"\xff\n"], "is not text"),
+            (&[&LONG], "has a line that is too long"),
         ] {
             let error = csv_of(chunks).await.unwrap_err();
             assert!(error.ends_with(why), "{error}");

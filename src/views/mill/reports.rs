@@ -38,9 +38,9 @@ pub(crate) struct ReportFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "theses")]
     pub(crate) space: String,
-    /// Only the newest of each space, where it is no success: of the loop that is under way or was last, or of the one before.
+    /// Only the newest of each space, if it is not a success: of the loop that is under way or was last, or of the one before.
     pub(crate) unsuccessful: bool,
-    /// Those with a number below this: `next` of the page before.
+    /// Those with a number below this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
     pub(crate) before: Option<u64>,
     /// How many to show at most, 1 to 1,000.
@@ -53,7 +53,7 @@ pub(crate) struct ReportFilter {
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct ReportPage {
-    /// Those whose check has a number above this: `next` of the page before.
+    /// Those whose check has a number above this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
     pub(crate) after: u64,
     /// How many to show at most, 1 to 1,000.
@@ -87,7 +87,7 @@ pub(crate) struct ReportItem {
     /// The number of the loop.
     #[serde(rename = "loop")]
     pub(crate) loop_number: u64,
-    /// The proof that was asked for: `read`, `provider`, or such as `read 1/12`.
+    /// The proof that was required: `read`, `provider`, or such as `read 1/12`.
     #[schema(example = "read")]
     pub(crate) policy: String,
     /// When the checks of the space began.
@@ -103,7 +103,7 @@ pub(crate) struct ReportItem {
     pub(crate) is_complete: Option<bool>,
     /// Whether no later one is on the same space.
     pub(crate) is_newest: bool,
-    /// Why it is no success, each in a few words, what is wrong first.
+    /// Why it is not a success, each in a few words, what is wrong first.
     #[schema(example = json!(["3 items never reached"]))]
     pub(crate) lacks: Vec<String>,
     /// How many items the store listed; null of an old report, as are the next three.
@@ -119,13 +119,13 @@ pub(crate) struct ReportItem {
 /// A report.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ReportDetail {
-    /// What it says as a whole.
+    /// Its summary.
     pub(crate) report: ReportItem,
     /// What it covers, what is wrong first; empty of an old report.
     pub(crate) coverage: Vec<CoveragePart>,
     /// Its files in the store.
     pub(crate) files: Vec<StoredFile>,
-    /// A page of the items that something is wrong with, in the order in which they were found.
+    /// A page of the items with errors, in the order in which they were found.
     pub(crate) failed: Vec<FailedItem>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
@@ -163,18 +163,18 @@ pub(crate) struct StoredFile {
     pub(crate) key: String,
 }
 
-/// An item that something is wrong with.
+/// An item with an error.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct FailedItem {
     /// The number of its check.
     pub(crate) number: u64,
     /// When that ended.
     pub(crate) time: Timestamp,
-    /// The key, with escapes for what does not show.
+    /// The key, with escapes for invisible characters.
     pub(crate) key: String,
     /// The key, percent-encoded.
     pub(crate) key_encoded: String,
-    /// `failure`, or `error` where what was seen contradicts itself.
+    /// `failure`, or `error` if the evidence is contradictory.
     pub(crate) result: String,
     /// The names of what was found.
     #[schema(example = json!(["content_damaged"]))]

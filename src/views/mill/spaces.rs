@@ -36,7 +36,7 @@ pub(crate) struct SpaceFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) prefix: String,
-    /// Those behind this account and space: `next` of the page before.
+    /// Those after this account and space: `next` of the previous page.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "account1/theses")]
     pub(crate) after: String,
@@ -52,7 +52,7 @@ pub(crate) struct SpaceList {
     pub(crate) items: Vec<SpaceCopies>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<String>,
-    /// The accounts whose policy cannot be read, with why: their spaces are shown as if nothing were to be copied.
+    /// The accounts whose policy cannot be read, with why: their spaces are shown as if no policy applied.
     pub(crate) unread: BTreeMap<String, String>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct SpaceCopy {
     pub(crate) store_id: String,
     /// The store.
     pub(crate) store: String,
-    /// How many items it has, by the content index.
+    /// How many items it has, according to the content index.
     pub(crate) items: u64,
     /// Their size.
     pub(crate) bytes: u64,
@@ -86,11 +86,11 @@ pub(crate) struct SpaceCopy {
     pub(crate) source: Option<String>,
     /// How many items that one has.
     pub(crate) source_items: u64,
-    /// What a listing of the store had, where it was counted.
+    /// The last count of a listing of the store, if there is one.
     pub(crate) counted: Option<SpaceCount>,
     /// The proofs of its items.
     pub(crate) proofs: CopyProofs,
-    /// Why a loop cannot go through it; null where it can.
+    /// Why a loop cannot scan it; null if it can.
     pub(crate) error: Option<String>,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct SpaceCount {
     pub(crate) time: Timestamp,
 }
 
-/// How far a copy of a space is, by the number of items.
+/// The state of a copy of a space, by the number of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CopyState {

@@ -35,7 +35,7 @@ pub(crate) struct HeldFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) destination: String,
-    /// Those with a number above this: `next` of the page before.
+    /// Those with a number above this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
     pub(crate) after: u64,
     /// How many to show at most, 1 to 1,000.
@@ -48,11 +48,11 @@ pub(crate) struct HeldFilter {
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct DeadFilter {
-    /// Those of this account; without one, of the first that has any.
+    /// Those of this account; without it, of the first account that has any.
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>)]
     pub(crate) account: String,
-    /// Those with a number above this: `next` of the page before.
+    /// Those with a number above this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
     pub(crate) after: u64,
 }
@@ -62,11 +62,11 @@ pub(crate) struct DeadFilter {
 pub(crate) struct HeldList {
     /// How much is held, by account and destination.
     pub(crate) groups: Vec<HeldGroup>,
-    /// The account of the tasks that are listed; empty where nothing is held.
+    /// The account of the tasks that are listed; empty if nothing is held.
     pub(crate) account: String,
     /// Their destination.
     pub(crate) destination: String,
-    /// The tasks, by number: the same ones as long as nobody decides, since what is held takes no effect.
+    /// The tasks, by number; they stay the same until an admin decides, because held tasks have no effect.
     pub(crate) tasks: Vec<TaskItem>,
     /// `after` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
@@ -88,7 +88,7 @@ pub(crate) struct HeldGroup {
 pub(crate) struct DeadList {
     /// The accounts that have any, with how many.
     pub(crate) accounts: BTreeMap<String, u64>,
-    /// The account of those that are listed; empty where there are none.
+    /// The account of those that are listed; empty if there are none.
     pub(crate) account: String,
     /// Those of a page of a thousand, the largest group first.
     pub(crate) groups: Vec<DeadGroup>,
@@ -124,7 +124,7 @@ pub(crate) struct TaskItem {
     pub(crate) account: String,
     /// The space.
     pub(crate) space: String,
-    /// The key, with escapes for what does not show; null where it is about the space.
+    /// The key, with escapes for invisible characters; null if it is about the space.
     pub(crate) key: Option<String>,
     /// The key, percent-encoded.
     pub(crate) key_encoded: Option<String>,
@@ -149,7 +149,7 @@ pub(crate) struct ErrorItem {
     pub(crate) error: String,
 }
 
-/// What a person decided of a task.
+/// What a user decided about a task.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct DecisionItem {
     /// When.
@@ -168,7 +168,7 @@ pub(crate) struct DecisionItem {
     pub(crate) account: String,
     /// The space.
     pub(crate) space: String,
-    /// The key; null where it was about the space.
+    /// The key; null if it was about the space.
     pub(crate) key: Option<String>,
     /// The store that it changes.
     pub(crate) destination: Option<String>,

@@ -59,8 +59,7 @@ impl Objects {
         let path = format!("producer/{EMBARGO}");
         let found = self.catalogue.file(&object.ark, version, &path).await.map_err(|error| unavailable(&error))?;
         let Some(file) = found else { return Ok(None) };
-        let failed =
-            || ViewError::Unavailable(format!("{path} says whether there is an embargo, and cannot be read here."));
+        let failed = || ViewError::Unavailable(format!("{path}, which records the embargo, cannot be read here."));
         let contents = self.contents.as_ref().ok_or_else(failed)?;
         let read = async {
             let opened = contents.read(object, &file).await.map_err(|error| error.to_string())?;
@@ -85,7 +84,7 @@ impl Objects {
     /// When there is none, or files cannot be read here, and when catalogue or store cannot be read.
     pub(crate) async fn open(&self, name: &FileName) -> Result<OpenedFile, ViewError> {
         let Some(contents) = &self.contents else {
-            let why = "This server does not know where objects are; it needs the profiles: --deposits.profiles.";
+            let why = "This server does not know where objects are stored: set --deposits.profiles.";
             return Err(ViewError::not_found(why));
         };
         let object = self.one(&name.ark).await?;

@@ -27,7 +27,7 @@ pub(crate) struct ObjectCopy {
     pub(crate) is_complete: bool,
     /// When the last of it came; null where it is not complete.
     pub(crate) complete_since: Option<Timestamp>,
-    /// Whether a policy wants the object there.
+    /// Whether a policy requires the object there.
     pub(crate) is_wanted: bool,
     /// How many of its files are there, inventories and other files of its folder included.
     pub(crate) files_there: u64,
@@ -41,7 +41,7 @@ pub(crate) struct ObjectCopy {
     pub(crate) missing: Vec<MissingFile>,
 }
 
-/// A file of an object that a store has not, or not as it is.
+/// A file of an object that is missing from a store or differs there.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MissingFile {
     /// Its path in the folder of the object.
@@ -75,7 +75,7 @@ impl Objects {
         Self { copied: Some(Copied { accounts: Arc::new(accounts), places }), ..self }
     }
 
-    /// The copies of an object; none where there is no mill, or its collection has no valid profile.
+    /// The copies of an object; none if there is no mill, or its collection has no valid profile.
     ///
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.
@@ -125,9 +125,9 @@ impl ObjectCopy {
         };
         let state = match self.files_left_out {
             0 => state,
-            left_out => format!("{state}, but for {left_out} that are left out"),
+            left_out => format!("{state}, except for {left_out} that are left out"),
         };
-        if self.is_wanted { state } else { format!("{state}; no policy wants it there") }
+        if self.is_wanted { state } else { format!("{state}; no policy requires it there") }
     }
 
     /// What is missing, and why, in words.

@@ -25,14 +25,14 @@ pub(crate) struct StateFigures {
     pub(crate) by_age: Vec<AgeBand>,
     /// The working storage that they need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs that go on from it an hour along the success path, not to Held or Failed, at the pace of the last minutes or
-    /// of the last hour where that says too little; 0 while it does not move; null where too little was seen.
+    /// Jobs that move on from it per hour along the success path, not to Held or Failed: the rate of the last minutes, or of
+    /// the last hour if there were too few; 0 while it does not move; null if there is too little data.
     pub(crate) left_per_hour: Option<f64>,
-    /// Jobs that so went on from it in the last hour, as far as it was watched.
+    /// Jobs that moved on from it in this way in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,
     /// When one was last seen to leave it.
     pub(crate) last_left: Option<Timestamp>,
-    /// Whether it has not moved for a minute or longer for a reason that does not pass by itself.
+    /// Whether it has not moved for a minute or longer for a reason that will not go away without action.
     pub(crate) is_stopped: bool,
     /// Since when it has not moved; null while it moves.
     pub(crate) stopped_since: Option<Timestamp>,

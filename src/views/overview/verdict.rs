@@ -38,7 +38,7 @@ pub(crate) enum VerdictKind {
     Paused,
     /// Jobs wait, no daemon takes any, and none is being worked on.
     NoDaemon,
-    /// No job leaves a state, for a reason that does not pass by itself.
+    /// No job leaves a state, for a reason that will not go away without action.
     Stalled,
     /// No job is in a state that daemons work on.
     Idle,
@@ -73,7 +73,7 @@ impl Health {
     }
 }
 
-/// Whether the queue flows, in one sentence.
+/// Whether the queue is moving, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Verdict {
     /// What it comes to.
@@ -83,7 +83,7 @@ pub(crate) struct Verdict {
     /// The same in a sentence, without a full stop.
     #[schema(example = "Stalled in Provisioning for 52 s: working storage is full (86 %, limit 80 %)")]
     pub(crate) sentence: String,
-    /// When this began; for `flowing`, `slow` and `unknown`, since when the job waits that has waited longest; null if
+    /// When this began; for `flowing`, `slow` and `unknown`, since when the longest-waiting job has been waiting; null if
     /// unknown, and for `idle`.
     pub(crate) since: Option<Timestamp>,
     /// The sentence without its time.

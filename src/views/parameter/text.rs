@@ -20,7 +20,7 @@ use queuekeeper_queue::id::BatchId;
 
 /// A value that is written as a text.
 pub(crate) trait Written: FromStr<Err: Display> + Display {
-    /// What is allowed; empty where the error says what is wrong.
+    /// What is allowed; empty if the error says what is wrong.
     const ALLOWED: &[&str] = &[];
 }
 

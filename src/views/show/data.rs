@@ -7,7 +7,7 @@ use super::counted;
 /// Data ready to be shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// The text, with escapes for what does not show but line breaks.
+    /// The text, with escapes for invisible characters but line breaks.
     pub(crate) text: String,
     /// What was done to it; empty for nothing.
     pub(crate) note: String,
@@ -33,10 +33,10 @@ pub(crate) fn shown(kept: &[u8], length: u64, limiter: usize) -> Shown {
     let (text, is_cut) = excerpt(&text, limiter);
     let mut notes = Vec::new();
     if is_cut || !is_whole {
-        notes.push(format!("cut: these are {} in all", counted(length, "byte", "bytes")));
+        notes.push(format!("truncated: {} in all", counted(length, "byte", "bytes")));
     }
     if !is_utf8 {
-        notes.push("not UTF-8: what is no character is shown as \u{fffd}".to_owned());
+        notes.push("not UTF-8: invalid bytes are shown as \u{fffd}".to_owned());
     }
     Shown { text, note: notes.join("; ") }
 }
@@ -144,9 +144,9 @@ mod tests {
         let show = |data: &[u8], limiter| shown(data, data.len() as u64, limiter);
         assert_eq!(show(b"", 9), Shown::default());
         assert_eq!(show("a\n\u{202e}\u{0}\tb".as_bytes(), 99).text, "a\n\\u{202e}\\0    b");
-        assert_eq!(show(b"{\"a\": \xff}", 99).note, "not UTF-8: what is no character is shown as \u{fffd}");
+        assert_eq!(show(b"{\"a\": \xff}", 99).note, "not UTF-8: invalid bytes are shown as \u{fffd}");
         let cut = show(&b"<".repeat(1_000), 50);
-        assert_eq!((&*cut.text, &*cut.note), ("<<<<<<<<<<…", "cut: these are 1,000 bytes in all"));
+        assert_eq!((&*cut.text, &*cut.note), ("<<<<<<<<<<…", "truncated: 1,000 bytes in all"));
         let deep = [b"[".repeat(100), b"]".repeat(100)].concat();
         assert!(show(&deep, 500).text.len() < 510);
         // A character that lies across the end of what is kept is no garbage.

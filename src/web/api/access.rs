@@ -25,13 +25,13 @@ pub(super) async fn access(
 
 /// `POST /api/v1/access`: requests an object as an archive.
 ///
-/// The access daemon assembles it and writes into the token where it is; `GET /api/v1/access?text=TOKEN` has the state of the
+/// The access daemon assembles it and writes its location into the token; `GET /api/v1/access?text=TOKEN` has the state of the
 /// request, and once it is completed its `url`. That needs no login, and is valid until `expires`.
 #[utoipa::path(
     post, path = "/access",
     request_body = AccessRequest,
     responses(
-        (status = 201, body = MadeAccess, description = "The request was made"),
+        (status = 201, body = MadeAccess, description = "The request was created"),
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "There is no such object or version"),
     ),

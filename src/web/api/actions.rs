@@ -85,7 +85,7 @@ action_parameters! { bodies! {
         /// The expected state of the target; the action is refused with 409 if it has changed.
         precondition: Option<PreconditionBody>,
     } {
-        /// Shows what would be written, and writes nothing.
+        /// Shows what would be written, without writing it.
         #[serde(default)]
         dry_run: bool,
     }
@@ -134,19 +134,19 @@ pub(super) struct ReasonBody {
 
 /// `POST /api/v1/actions`: executes an action, or shows what it would do.
 ///
-/// It is executed whole, or refused with the reason. What takes longer than five seconds is answered with 202, and its
+/// It is executed whole, or refused with the reason. An action that takes longer than five seconds is answered with 202; its
 /// `id` leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and
 /// the second request gets the answer of the first.
 #[utoipa::path(
     post, path = "/actions",
     request_body = ActionBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters, the same for each time that the same action is sent")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters; the same text whenever the same action is sent again")),
     responses(
         (status = 200, body = ActionView, description = "The action was executed, or this is what it would do"),
         (status = 202, body = ActionView, description = "The action is in progress"),
         (status = 400, description = "The request is not valid"),
         (status = 404, description = "The target does not exist"),
-        (status = 409, description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` says"),
+        (status = 409, description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` describes"),
         (status = 502, description = "ZooKeeper refused it; nothing was done"),
         (status = 504, description = "It is unknown whether all of it was executed: the connection was lost"),
     ),
@@ -184,7 +184,8 @@ pub(super) async fn action_by_id(FromState(state): FromState<State>, Path(id): P
     find_action(&state, &id).map(Json)
 }
 
-/// `POST /api/v1/actions/{id}/cancel`: cancels an action on many items. Items in progress are finished, and the rest is not started.
+/// `POST /api/v1/actions/{id}/cancel`: cancels an action on many items. Items in progress are finished, and the rest is not
+/// started.
 #[utoipa::path(
     post, path = "/actions/{id}/cancel",
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),
@@ -224,7 +225,7 @@ pub(super) async fn freeze(
     let bulk = BulkAction { kind: action_kind(&body.action)?, parameters: body.parameters().read()? };
     let (of, items) = match (&body.jobs, body.items.is_empty()) {
         (Some(jobs), true) if jobs.is_empty() => {
-            return Err(Problem::bad("“jobs” is empty, which would be every job. Name a state or another filter."));
+            return Err(Problem::bad("“jobs” is empty, which would select every job. Name a state or another filter."));
         }
         (Some(jobs), true) => state.matching(&pairs_of(jobs)?, now)?,
         (None, _) => {
@@ -234,7 +235,9 @@ pub(super) async fn freeze(
         (Some(_), false) => return Err(Problem::bad("Only one of “items” and “jobs” can be given.")),
     };
     if body.jobs.is_none() && !body.except.is_empty() {
-        return Err(Problem::bad("“except” leaves jobs out of those of “jobs”. Name the items that you want instead."));
+        return Err(Problem::bad(
+            "“except” excludes jobs from those of “jobs”. List only the items that you want instead.",
+        ));
     }
     let left_out = body.except.iter().map(|item| target(item)).collect::<Result<Vec<_>, _>>()?;
     if let Some(other) = left_out.iter().find(|out| !items.iter().any(|(target, _)| target == *out)) {

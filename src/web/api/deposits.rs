@@ -32,8 +32,8 @@ const LISTED: u32 = 100;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct DepositQuery {
-    /// Only check whether it would be taken. What lies at `url` is requested, too; where `type` says that it is a manifest,
-    /// it is fetched and checked, and for four seconds its URLs are requested.
+    /// Only check whether it would be accepted. The content at `url` is also requested; if `type` is a manifest, it is fetched
+    /// and checked, and its URLs are requested for four seconds.
     dry_run: bool,
 }
 
@@ -48,27 +48,28 @@ pub(super) struct JobsQuery {
 
 /// `POST /api/v1/deposits`: makes a deposit, or begins its upload.
 ///
-/// With `url`, the deposit is made at once, and the daemons fetch the content. Without it, the response has the id to
-/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit
-/// sent twice is one, and its upload goes on where it was; another one is refused, with 422. One that was withdrawn stays withdrawn for ever: sent again with
-/// its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make it anew, use another key.
+/// With `url`, the deposit is made immediately, and the daemons fetch the content. Without it, the response has the id to
+/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit sent
+/// twice is made once, and its upload can be continued; a different deposit is refused with 422. A withdrawn deposit stays
+/// withdrawn: sent again with its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make
+/// it again, use another key.
 #[utoipa::path(
     post, path = "/deposits",
     params(
         DepositQuery,
-        ("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters, the same for each time that the same deposit is sent"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Any text of up to 200 characters; the same text whenever the same deposit is sent again"),
     ),
     request_body = DepositRequest,
     responses(
-        (status = 200, body = DepositView, description = "It would be taken (dry run), as far as `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
+        (status = 200, body = DepositView, description = "It would be accepted (dry run), certain only if `urls_not_requested` is 0; or the deposit of this `Idempotency-Key` was withdrawn, and is not made again"),
         (status = 201, body = DepositView, description = "The deposit was made"),
-        (status = 202, body = DepositView, description = "The content is to be uploaded, from `offset` on"),
+        (status = 202, body = DepositView, description = "The content has to be uploaded, starting at `offset`"),
         (status = 400, description = "The request is not valid"),
-        (status = 404, description = "This server takes no deposits"),
+        (status = 404, description = "This server accepts no deposits"),
         (status = 409, description = "Another request is uploading the same deposit"),
         (status = 422, description = "The `Idempotency-Key` was used for another deposit: the problem names the field"),
         (status = 413, description = "It is more than the caller may ever deposit in 24 hours"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute, or four dry runs are being checked; `Retry-After` is the minimum time to wait"),
         (status = 503, description = "A dry run was not checked within eight seconds"),
         (status = 507, description = "There is no room on the working storage"),
     ),
@@ -87,25 +88,25 @@ pub(super) async fn make(
 
 /// `PATCH /api/v1/deposits/{id}`: uploads the content of a deposit, or a part of it.
 ///
-/// The header `Upload-Offset` says where the part begins; it must be how much has come. Once as much has come as the
-/// `size` of the deposit, or, without one, once the request ends, the deposit is made. What has come of a request that
-/// was broken off is kept for a day.
+/// The header `Upload-Offset` is the position at which the part begins; it must be the number of bytes received so far. The
+/// deposit is made once the `size` of the deposit is received or, without a `size`, once the request ends. The received data of
+/// an interrupted request is kept for a day.
 #[utoipa::path(
     patch, path = "/deposits/{id}",
     params(
         ("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001"),
-        ("Upload-Offset" = u64, Header, description = "How many bytes have come"),
+        ("Upload-Offset" = u64, Header, description = "The number of bytes received so far"),
     ),
     request_body(content_type = "application/octet-stream", description = "The content from that offset on"),
     responses(
-        (status = 201, body = DepositView, description = "All of it has come, and the deposit was made"),
-        (status = 202, body = DepositView, description = "The rest is still to be uploaded"),
-        (status = 400, description = "The request is not valid, more came than was announced, or the digest differs"),
+        (status = 201, body = DepositView, description = "Everything was received, and the deposit was made"),
+        (status = 202, body = DepositView, description = "The rest has to be uploaded"),
+        (status = 400, description = "The request is not valid, more was received than announced, or the digest differs"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "Another offset is expected, or another request is uploading"),
         (status = 413, description = "It is more than the caller may ever deposit in 24 hours"),
         (status = 422, description = "Another deposit was made under the same `Idempotency-Key` meanwhile"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` is the minimum time to wait"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -119,7 +120,8 @@ pub(super) async fn upload(
     let (intake, actor, allowance) = state.depositor(&identity, Source::Api)?;
     let uuid = deposit_id(&id)?;
     let offset = headers.get(OFFSET).and_then(|offset| offset.to_str().ok()?.parse().ok());
-    let offset = offset.ok_or_else(|| Problem::bad("The header Upload-Offset must say how many bytes have come."))?;
+    let offset =
+        offset.ok_or_else(|| Problem::bad("The header Upload-Offset must be the number of bytes received so far."))?;
     let Some((_, request)) = intake.uploading(uuid, &actor).await? else { return Err(no_deposit(&id)) };
     let taken = intake.append(uuid, offset, body.into_data_stream(), &actor, &allowance).await?;
     answer(&state, &identity, taken, &request).await
@@ -170,12 +172,12 @@ async fn answer(
     Ok(response)
 }
 
-/// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a batch of their own.
+/// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a separate batch.
 ///
 /// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed, without those
-/// whose objects are stored: their jobs are resumed. However
-/// often it is requested, it is one batch, unless that failed before it had jobs, or was withdrawn. From then on the other
-/// jobs of the first one cannot be resumed: each row would be made twice. The request needs no body. Of a deposit that became
+/// whose objects are stored: their jobs are resumed. Repeated requests give the same batch, unless that failed before it had
+/// jobs or was withdrawn. From then on, the other jobs of the first batch cannot be resumed: each row would be stored twice.
+/// The request needs no body. Of a deposit that became
 /// several batches, the failed rows of each part are submitted again by the id of that part.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
@@ -185,7 +187,7 @@ async fn answer(
         (status = 400, description = "The caller may not deposit for this profile"),
         (status = 404, description = "There is no such deposit of the caller in the queue"),
         (status = 409, description = "It has no failed rows that can be submitted again"),
-        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` says for how long at least"),
+        (status = 429, description = "It is more than the caller may deposit in 24 hours or in a minute; `Retry-After` is the minimum time to wait"),
         (status = 507, description = "There is no room on the working storage"),
     ),
 )]
@@ -203,7 +205,7 @@ pub(super) async fn failed(
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct WithdrawalRequest {
-    /// Why; needed for a deposit that is another's.
+    /// Why; required for another user's deposit.
     #[schema(example = "the wrong files")]
     reason: Option<String>,
 }
@@ -213,9 +215,9 @@ pub(super) struct WithdrawalRequest {
 ///
 /// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
-/// It is possible until the first job leaves Pending. There is no report; what was uploaded is removed by cleanup, and
-/// counts in the quota for 24 hours after it was deposited. Withdrawn again, it is withdrawn. A depositor withdraws their own, and needs no body;
-/// an operator any, with a reason.
+/// It is possible until the first job leaves Pending. No report is sent; uploaded files are removed by cleanup, and count
+/// towards the quota until 24 hours after the deposit. Withdrawing it again has no effect. A depositor can withdraw their own
+/// deposits, without a body; an operator can withdraw any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
@@ -259,7 +261,7 @@ pub(super) async fn withdraw(
     responses(
         (status = 200, body = DepositList),
         (status = 403, description = "The caller's role does not allow deposits"),
-        (status = 404, description = "This server takes no deposits"),
+        (status = 404, description = "This server accepts no deposits"),
     ),
 )]
 pub(super) async fn deposits(FromState(state): FromState<State>, identity: Identity) -> Answer<DepositList> {
@@ -269,7 +271,7 @@ pub(super) async fn deposits(FromState(state): FromState<State>, identity: Ident
     Ok(Json(DepositList { items: found.iter().map(view).collect() }))
 }
 
-/// `GET /api/v1/deposits/{id}`: what has become of a deposit.
+/// `GET /api/v1/deposits/{id}`: the state of a deposit.
 #[utoipa::path(
     get, path = "/deposits/{id}",
     params(
@@ -294,12 +296,12 @@ pub(super) async fn deposit(
     Ok(Json(view))
 }
 
-/// `DELETE /api/v1/deposits/{id}`: gives up an upload that is not complete.
+/// `DELETE /api/v1/deposits/{id}`: cancels an upload that is not complete.
 #[utoipa::path(
     delete, path = "/deposits/{id}",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),
     responses(
-        (status = 204, description = "What had come is removed"),
+        (status = 204, description = "The received data was removed"),
         (status = 404, description = "There is no such upload of the caller"),
         (status = 409, description = "The deposit was made already, or a request is uploading it"),
     ),
@@ -315,9 +317,10 @@ pub(super) async fn give_up(
         return Ok(StatusCode::NO_CONTENT);
     }
     match intake.deposit(uuid, &actor).await? {
-        Some(_) => {
-            Err(Problem::new(StatusCode::CONFLICT, "The deposit was made already; only an upload can be given up."))
-        }
+        Some(_) => Err(Problem::new(
+            StatusCode::CONFLICT,
+            "The deposit has already been made; only an upload can be cancelled.",
+        )),
         None => Err(no_deposit(&id)),
     }
 }

@@ -73,7 +73,7 @@ const COMMON: [Common; 9] = [
     Common {
         status: "403",
         name: "Forbidden",
-        when: "The caller's role does not allow it, or this server takes no actions",
+        when: "The caller's role does not allow it, or this server accepts no actions",
         of: |shape| shape.method != Method::Get,
     },
     Common {

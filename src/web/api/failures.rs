@@ -18,7 +18,7 @@ pub(super) async fn failures(
     Ok(Json(state.source().failures(sort, &page)?))
 }
 
-/// `GET /api/v1/failures.csv`: failed jobs as CSV, in groups of one cause, by default the largest group first.
+/// `GET /api/v1/failures.csv`: failed jobs as CSV, grouped by cause, by default the largest group first.
 #[utoipa::path(
     get,
     path = "/failures.csv",

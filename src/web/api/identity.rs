@@ -20,7 +20,7 @@ pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) 
 pub(crate) struct IdentityView {
     /// The name of the user or the token; `null` for a caller that is not logged in.
     pub(crate) name: Option<String>,
-    /// How the server knows: `anonymous` (it does not), `password`, `token`, or `loopback` (any caller on
+    /// How the server identified the caller: `anonymous` (not at all), `password`, `token`, or `loopback` (any caller on
     /// the server's machine).
     pub(crate) auth_method: &'static str,
     /// The caller's role: `viewer`, `operator` or `admin`.
@@ -29,7 +29,7 @@ pub(crate) struct IdentityView {
     pub(crate) may_operate: bool,
     /// Whether they may request what cannot be undone.
     pub(crate) may_destroy: bool,
-    /// Why they may not request every action, and how to get the right to.
+    /// Why they may not request every action, and how to get the right to do so.
     pub(crate) refusal: Option<String>,
 }
 

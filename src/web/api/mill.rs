@@ -58,12 +58,12 @@ pub(super) enum What {
     Drop,
 }
 
-/// A decision on tasks that wait for a person.
+/// A decision on tasks that wait for one.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionBody {
-    /// What becomes of them: `retry`, so that they wait for a worker again, and what they were held for is allowed this once; or
-    /// `drop`, so that they are removed.
+    /// The decision: `retry`, which lets them wait for a worker again and permits a held task once; or `drop`, which removes
+    /// them.
     #[schema(value_type = String, example = "retry")]
     decision: What,
     /// Their numbers, at most a thousand.
@@ -78,11 +78,11 @@ pub(super) struct DecisionBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PauseBody {
-    /// The account; without one, all accounts.
+    /// The account; without it, all accounts.
     #[serde(default)]
     #[schema(example = "account1")]
     account: String,
-    /// The store; without one, all stores of the account.
+    /// The store; without it, all stores of the account.
     #[serde(default)]
     #[schema(example = "replica")]
     store: String,
@@ -97,14 +97,14 @@ pub(super) struct PauseBody {
 pub(super) struct PolicyChange {
     /// The version that the change is made to: `version` of the policy.
     version: String,
-    /// What the policy is to be.
+    /// The new policy.
     new: NewPolicyView,
     /// Why, in a few words.
     #[schema(example = "a second copy for theses")]
     reason: String,
 }
 
-/// `GET /api/v1/mill`: queues, loops and workers, and what stands still.
+/// `GET /api/v1/mill`: queues, loops and workers, and what is stalled.
 #[utoipa::path(
     get, path = "/mill",
     responses((status = 200, body = MillOverview), (status = 404, description = "This server has no mill")),
@@ -115,7 +115,9 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
 
 /// `POST /api/v1/mill/pause`: pauses the work for an account, a store, or an account in a store.
 ///
-/// No task begins that reads from it or writes to it; what is under way ends. `pauses` of `GET /api/v1/mill` lists what is paused.
+/// No task that reads from it or writes to it is started; tasks in progress are finished. `pauses` of `GET /api/v1/mill` lists
+/// what is
+/// paused.
 #[utoipa::path(
     post, path = "/mill/pause",
     request_body = PauseBody,
@@ -123,7 +125,7 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
         (status = 404, description = "There is no such account or store, or this server has no mill"),
-        (status = 409, description = "It is paused already; nothing was done"),
+        (status = 409, description = "It is already paused; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -135,7 +137,7 @@ pub(super) async fn pause_mill(
     change_pause(&state, &who, PauseChange::Pause, &body).await
 }
 
-/// `POST /api/v1/mill/resume`: ends a pause; what it stopped goes on, as it was.
+/// `POST /api/v1/mill/resume`: ends a pause; waiting tasks then run.
 #[utoipa::path(
     post, path = "/mill/resume",
     request_body = PauseBody,
@@ -143,7 +145,7 @@ pub(super) async fn pause_mill(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "There is no pause of exactly that; nothing was done"),
+        (status = 409, description = "There is no pause of exactly this account and store; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -177,7 +179,8 @@ pub(super) async fn mill_held(
 
 /// `POST /api/v1/mill/held/decide`: releases or drops what the brake holds, as an admin.
 ///
-/// What is released takes effect whatever the limit, and counts. Tasks that are not held any more are in `not_done_items`.
+/// Released tasks are executed regardless of the limit, and count towards it. Tasks that are no longer held are in
+/// `not_done_items`.
 #[utoipa::path(
     post, path = "/mill/held/decide",
     request_body = DecisionBody,
@@ -185,7 +188,7 @@ pub(super) async fn mill_held(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -212,7 +215,7 @@ pub(super) async fn mill_dead_letters(
 
 /// `POST /api/v1/mill/dead-letters/decide`: retries or drops dead letters.
 ///
-/// Tasks that are no dead letters any more are in `not_done_items`.
+/// Tasks that are no longer dead letters are in `not_done_items`.
 #[utoipa::path(
     post, path = "/mill/dead-letters/decide",
     request_body = DecisionBody,
@@ -220,7 +223,7 @@ pub(super) async fn mill_dead_letters(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
         (status = 404, description = "This server has no mill"),
-        (status = 409, description = "None of the tasks waits for that any more; or a part was done, as `detail` says"),
+        (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -244,7 +247,7 @@ async fn decide(state: &State, who: &Identity, of: TaskState, body: &DecisionBod
     Ok(Json(ActionView::remembered(entry)))
 }
 
-/// `GET /api/v1/mill/spaces`: every space, and how far its copies are.
+/// `GET /api/v1/mill/spaces`: every space and the state of its copies.
 #[utoipa::path(
     get, path = "/mill/spaces",
     params(SpaceFilter),
@@ -275,7 +278,7 @@ pub(super) async fn mill_items(
     Ok(Json(state.mill()?.items(&account, &space, &filter).await?))
 }
 
-/// `GET /api/v1/mill/spaces/{account}/{space}/item`: an item with its copies, and why it is not done.
+/// `GET /api/v1/mill/spaces/{account}/{space}/item`: an item with its copies, and why they are not up to date.
 #[utoipa::path(
     get, path = "/mill/spaces/{account}/{space}/item",
     params(
@@ -302,7 +305,7 @@ pub(super) async fn mill_policies(FromState(state): FromState<State>) -> Answer<
     Ok(Json(state.mill()?.policies().await?))
 }
 
-/// `GET /api/v1/mill/policies/{account}`: the policy of an account, with what was before.
+/// `GET /api/v1/mill/policies/{account}`: the policy of an account, with its history.
 #[utoipa::path(
     get, path = "/mill/policies/{account}",
     params(("account" = String, Path, description = "The account", example = "account1")),
@@ -332,10 +335,10 @@ pub(super) async fn plan_mill_policy(
     Ok(Json(state.mill()?.plan(&account, &new).await?))
 }
 
-/// `POST /api/v1/mill/policies/{account}`: saves a policy and brings it into force, as an admin.
+/// `POST /api/v1/mill/policies/{account}`: saves a policy and puts it into force, as an admin.
 ///
-/// No copy is deleted by that: one that is no longer kept stays as it is. What was in force before is in the history, and saving
-/// that again undoes the change.
+/// No copy is deleted: one that is no longer maintained stays as it is. The previous policy is in the history, and saving it
+/// again undoes the change.
 #[utoipa::path(
     post, path = "/mill/policies/{account}",
     params(("account" = String, Path, description = "The account", example = "account1")),

@@ -26,7 +26,7 @@ pub(super) struct HistoryQuery {
     points: Points,
 }
 
-/// `GET /api/v1/overview`: is it flowing, and if not, where and why.
+/// `GET /api/v1/overview`: whether the queue is moving, and if not, where and why.
 #[utoipa::path(get, path = "/overview", responses((status = 200, body = Overview)))]
 pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<Overview> {
     let (source, now) = (state.source(), Timestamp::now());

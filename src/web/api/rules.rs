@@ -59,7 +59,7 @@ pub(super) async fn reset(
         (status = 200, body = RulesView),
         (status = 400, description = "The reason is missing or invalid"),
         (status = 404, description = "This server has no rules"),
-        (status = 409, description = "Automatic actions are paused already"),
+        (status = 409, description = "Automatic actions are already paused"),
     ),
 )]
 pub(super) async fn pause(

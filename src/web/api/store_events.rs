@@ -33,21 +33,21 @@ struct StoreEventsBody {
     records: Vec<serde_json::Value>,
 }
 
-/// What became of the changes that a message names.
+/// The result for the changes that a message names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(in crate::web) struct MarkedView {
-    /// So many items are looked at.
+    /// How many items will be checked.
     marked: usize,
-    /// So many were known already: changes that queuekeeper made itself.
+    /// How many were already known: changes that queuekeeper made itself.
     known: usize,
-    /// So many are not of the token's space.
+    /// How many are not in the token's space.
     other: usize,
 }
 
-/// `POST /api/v1/store-events`: takes messages of a store about its changes. Items are marked before the response.
+/// `POST /api/v1/store-events`: accepts messages of a store about its changes. Items are marked before the response.
 ///
 /// It requires the role `store-events`, which allows nothing else, and a space below `store_events` in the file of
-/// `--config.file`. What a message says of an item is not trusted: the mill checks the item.
+/// `--config.file`. The contents of a message are not trusted: the mill checks the item.
 #[utoipa::path(
     post, path = "/store-events",
     request_body = StoreEventsBody,
@@ -101,7 +101,7 @@ impl From<NotMarked> for Problem {
                 Self::new(StatusCode::TOO_MANY_REQUESTS, why).with(header::RETRY_AFTER, HeaderValue::from(seconds))
             }
             NotMarked::Catalogue(error) => {
-                tracing::warn!(%error, "messages of stores cannot be taken");
+                tracing::warn!(%error, "cannot accept messages of stores");
                 let later = HeaderValue::from_static("5");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The catalogue cannot be written now.")
                     .with(header::RETRY_AFTER, later)

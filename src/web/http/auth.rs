@@ -75,7 +75,7 @@ impl HttpContext {
             LoginOutcome::Rejected if users.is_none() => Err(bad_token("Unknown token.")),
             LoginOutcome::Rejected => Err(self.challenge(LOGIN_REQUIRED)),
             LoginOutcome::Expired(at) => Err(bad_token(format!(
-                "The token expired at {at}. An administrator of the server creates a new one with queuekeeper token."
+                "The token expired at {at}. An administrator of the server can create a new one with queuekeeper token."
             ))),
             LoginOutcome::Busy => Err(Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -137,7 +137,7 @@ impl HttpContext {
         let forbidden = |why: String| Err(Problem::new(StatusCode::FORBIDDEN, why));
         if !self.takes_actions() {
             return forbidden(
-                "This server takes no actions, since no user or token has a role that allows them. Start it with \
+                "This server accepts no actions, because no user or token has a role that allows them. Start it with \
                  --config.file: a file that gives users of --web.config.file a role (users: {alice: operator}) or names a \
                  file of tokens (tokens_file: tokens.yml), which queuekeeper token creates."
                     .to_owned(),
@@ -156,14 +156,13 @@ impl HttpContext {
                  a password, of which --web.config.file has none."
             ))),
             AuthMethod::Password => forbidden(format!(
-                "This requires the role {needed}, and {name} is {role}. An administrator of the server assigns roles in \
+                "This requires the role {needed}, but {name} is {role}. An administrator of the server assigns roles in \
                  the file of --config.file, below users."
             )),
             AuthMethod::Token => forbidden(format!(
-                "This requires the role {needed}, and the token {name} has the role {role}. An administrator of the \
-                 server creates one with queuekeeper token."
+                "This requires the role {needed}, but the token {name} has the role {role}. An administrator of the server can create one with queuekeeper token."
             )),
-            AuthMethod::Loopback => forbidden(format!("This requires the role {needed}, and clients on this machine have {role}.")),
+            AuthMethod::Loopback => forbidden(format!("This requires the role {needed}, but clients on this machine have {role}.")),
         }
     }
 }

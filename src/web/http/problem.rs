@@ -27,7 +27,7 @@ pub(in crate::web) struct Refused;
 // This is not part of the doc comment, which becomes a description in the API document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// The type of the problem, a URI; `about:blank` where `status` says all.
+    /// The type of the problem, a URI; `about:blank` if `status` is sufficient.
     #[serde(rename = "type")]
     #[schema(value_type = String)]
     pub(crate) kind: Blank,
@@ -36,12 +36,12 @@ pub(crate) struct Problem {
     /// The HTTP status code.
     #[schema(minimum = 400, maximum = 599)]
     pub(crate) status: u16,
-    /// What is wrong and what to do, in a sentence or two.
+    /// The problem and its solution, in a sentence or two.
     pub(crate) detail: Cow<'static, str>,
-    /// The values that are allowed, where the problem is one that is not.
+    /// The allowed values, if the problem is a value that is not allowed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allowed: Vec<Cow<'static, str>>,
-    /// The present state of the target, where it conflicts with the action.
+    /// The present state of the target, if it conflicts with the action.
     // Boxed, since every handler's result carries a problem and few problems carry this.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub(crate) present: Option<Box<Present>>,

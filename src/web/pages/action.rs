@@ -86,7 +86,7 @@ impl ActionForm {
             (None, Some(collection), None) => format!("collection:{}", collection.trim()),
             (None, None, Some(store)) => format!("store:{}", store.trim()),
             _ => {
-                let why = "An action is on one target, which “on”, “collection” or “store” names.";
+                let why = "An action has one target, named by “on”, “collection” or “store”.";
                 return Err(Problem::bad(why));
             }
         };

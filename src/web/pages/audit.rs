@@ -137,7 +137,7 @@ impl Row {
                 None => format!("{root}actions/{}", item.id),
             },
             of_decision: match decision {
-                Some(_) => format!("{} of one decision of a rule", counted(item.actions, "action", "actions")),
+                Some(_) => format!("{} from one decision of a rule", counted(item.actions, "action", "actions")),
                 None => String::new(),
             },
             at: Moment::new(item.at, now),

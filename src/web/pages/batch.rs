@@ -359,7 +359,7 @@ fn left_out(standing: &BatchStanding) -> String {
     };
     let jobs = match standing.history_more_jobs {
         0 => None,
-        jobs => Some(format!("the changes of {} that changed before these", counted(jobs, "job", "jobs"))),
+        jobs => Some(format!("all changes of {}", counted(jobs, "job", "jobs"))),
     };
     let all: Vec<_> = changes.into_iter().chain(jobs).collect();
     if all.is_empty() { String::new() } else { format!("Not shown: {}.", all.join(" and ")) }
@@ -381,7 +381,7 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
         "" if outlook.forecast == Forecast::Stale => {
             format!("{left} left. No estimate while the figures are not current.")
         }
-        "" => format!("{left} left. No estimate when the last one finishes: {}.", outlook.ends),
+        "" => format!("{left} left. No estimate of when the last one finishes: {}.", outlook.ends),
         at => format!("{left} left. The last one finishes {}, at {at}.", outlook.ends),
     })
 }

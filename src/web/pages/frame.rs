@@ -196,7 +196,7 @@ impl Frame {
     pub(super) fn for_depositor(mut self) -> Self {
         self.nav.retain(|link| link.is_current);
         if let Some(banner) = &mut self.banner {
-            "What is shown may be older than what has happened since.".clone_into(&mut banner.text);
+            "This page may not show the latest changes.".clone_into(&mut banner.text);
         }
         (self.servers, self.jobs, self.batches, self.session) = Default::default();
         Self { is_of_depositor: true, ..self }

@@ -47,7 +47,7 @@ pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) ->
     match head.transpose()? {
         Some((last, last_hash)) if last == seq && last_hash == hash => {}
         Some((last, _)) if last == seq => add(format!("event {seq} of the audit log was altered after it was written")),
-        Some((last, _)) => add(format!("the audit log ends with event {seq}, and {last} were written")),
+        Some((last, _)) => add(format!("the audit log ends with event {seq}, but {last} events were written")),
         None => add("the head of the audit log is missing".to_owned()),
     }
     Ok(())

@@ -15,7 +15,7 @@ struct CopyRule {
     remedy: &'static str,
 }
 
-const LOOK: &str = "check the integrity of that store: its content decides which of the two is right";
+const LOOK: &str = "check the integrity of that store: its content shows which of the two is right";
 
 /// The event of each entry of a table, as `last`, and the one that wrote the content which is known after it, as `written`: a
 /// deletion and new properties keep size and digests.
@@ -67,12 +67,12 @@ const RULES: &[CopyRule] = &[
                 OR (last.change <> 'delete' AND known.properties IS DISTINCT FROM
                     CASE WHEN last.change = 'properties' THEN last.properties END)"
         ),
-        what: "the content index does not have what the audit log has of a copy:",
+        what: "the content index differs from the audit log for a copy:",
         remedy: RESTORE,
     },
     CopyRule {
         sql: with_events!("audit_head", ""),
-        what: "the record of the last event of a copy (audit_head) does not have what the audit log has:",
+        what: "the record of the last event of a copy (audit_head) differs from the audit log:",
         remedy: RESTORE,
     },
     CopyRule {
@@ -87,7 +87,7 @@ const RULES: &[CopyRule] = &[
                 SELECT 1 FROM bit_log JOIN items ON items.id = bit_log.item
                 WHERE items.space = bit_errors.space AND items.key = bit_errors.key
                     AND bit_log.store = bit_errors.store AND bit_log.result = bit_errors.result) LIMIT $1",
-        what: "something is wrong with a copy (bit_errors), and the log of checks does not have it:",
+        what: "a copy has a bit error (bit_errors) that is not in the log of checks:",
         remedy: RESTORE,
     },
 ];

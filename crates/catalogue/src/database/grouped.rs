@@ -42,7 +42,7 @@ impl Grouped {
     pub(crate) async fn run<W: Work>(&self, database: &Database, work: W) -> Result<W::Answer, String> {
         let (answer, answered) = oneshot::channel();
         self.push(database, Box::new(Piece { work, done: None, answer }));
-        answered.await.unwrap_or_else(|_| Err("its transaction was broken off".to_owned()))
+        answered.await.unwrap_or_else(|_| Err("its transaction was rolled back".to_owned()))
     }
 
     fn push(&self, database: &Database, piece: Box<dyn Waiting>) {

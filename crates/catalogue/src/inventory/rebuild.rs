@@ -113,7 +113,7 @@ async fn object(session: &mut Session, new: &NewVersion, stored: i64) -> Result<
     let known: (String, String) = (session.decode(row.get(1))?, session.decode(row.get(2))?);
     if (&known.0, &known.1) != (owner, collection) {
         return Err(session.error(ErrorKind::Refused(format!(
-            "the catalogue has it for owner {:?} and collection {:?}, its files say {owner:?} and {collection:?}",
+            "the catalogue has it with owner {:?} and collection {:?}, but its files have {owner:?} and {collection:?}",
             known.0, known.1
         ))));
     }

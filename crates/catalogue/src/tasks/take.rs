@@ -128,7 +128,8 @@ impl Catalogue {
         }
     }
 
-    /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too, while no
+    /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too, while
+    /// no
     /// other worker has taken it.
     ///
     /// # Errors
@@ -204,6 +205,6 @@ fn read(row: &Row, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask
 }
 
 async fn bury_spent(session: &mut Session, task: &TakenTask) -> Result<(), Error> {
-    let why = "its workers ended, or lost their leases, each time before they came to an end with it";
+    let why = "each time, its worker ended or lost its lease before it finished the task";
     super::end::bury(session, task, &task.worker, why).await
 }

@@ -28,7 +28,7 @@ on_both! {
         let opened = Catalogue::open_as_is(&url).await.unwrap();
         assert_eq!((opened.schema(), opened.id()), (older, world.catalogue.id()));
         let error = opened.check().await.unwrap_err();
-        let expected = format!("has schema {older}, and this program checks schema {}: check it by", newest.schema);
+        let expected = format!("has schema {older}, but this program checks schema {}: check it with", newest.schema);
         assert!(matches!(error.kind, ErrorKind::Older { .. }) && error.to_string().contains(&expected), "{error}");
         assert_eq!(world.look(NEWEST).await, [older.to_string()]);
         assert_eq!(world.number("SELECT COUNT(*) FROM counter_deltas").await, 0, "what the probe wrote is rolled back");

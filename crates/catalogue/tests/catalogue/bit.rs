@@ -224,7 +224,7 @@ on_both! {
         world.tamper("UPDATE bit_errors SET ended = NULL, outcome = NULL WHERE result = 'failure' AND findings = 'not_recorded'").await;
         world.tamper("DELETE FROM bit_log WHERE result = 'failure'").await;
         let findings = catalogue.check().await.unwrap();
-        assert!(findings.iter().any(|finding| finding.what.contains("the log of checks does not have it: main/space-a/new")), "{findings:?}");
+        assert!(findings.iter().any(|finding| finding.what.contains("that is not in the log of checks: main/space-a/new")), "{findings:?}");
         assert!(findings.iter().any(|finding| finding.what.contains("counter bit_errors of \"account/main\" is 0, and there are 1")), "{findings:?}");
     }
 

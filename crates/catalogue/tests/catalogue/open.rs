@@ -19,7 +19,7 @@ on_both! {
         let error = Catalogue::open(&as_worker(&world.url)).await.unwrap_err();
         let known = world.number("SELECT MAX(version) FROM queuekeeper_schema WHERE version < 1000").await;
         let expected = format!(
-            "was written by a newer queuekeeper (schema 1000, this program knows {known}); upgrade this program"
+            "was written by a newer queuekeeper (schema 1000, this program supports up to {known}); upgrade this program"
         );
         assert!(error.to_string().ends_with(&expected), "{error}");
         assert!(error.to_string().contains(world.catalogue.place()), "{error}");
@@ -87,7 +87,7 @@ async fn a_database_of_another_program_is_refused_and_left_as_it_is() {
     for url in [&file, &server] {
         look(url, "CREATE TABLE cats (name TEXT)").await;
     }
-    for (url, what) in [(&file, "not a catalogue's"), (&other, "0x4d"), (&server, "\"cats\"")] {
+    for (url, what) in [(&file, "do not belong to a catalogue"), (&other, "0x4d"), (&server, "\"cats\"")] {
         let error = Catalogue::open(url.trim_end_matches("?mode=rwc")).await.unwrap_err();
         assert!(matches!(error.kind, ErrorKind::Foreign(_)) && error.to_string().contains(what), "{error}");
     }
@@ -109,7 +109,7 @@ async fn a_wrong_password_or_address_is_one_line_without_the_password() {
              no_such_database OWNER keeper",
         ),
         (SERVER.url_at(port, "Odd-\"one"), "CREATE DATABASE \"Odd-\"\"one\" OWNER keeper"),
-        (format!("{}?sslmode=require", SERVER.url_at(port, "postgres")), "no connection by TLS: "),
+        (format!("{}?sslmode=require", SERVER.url_at(port, "postgres")), "no TLS connection: "),
         (format!("postgres://keeper@127.0.0.1:{port}/postgres?password=not-the-secret"), "unknown parameter"),
         (format!("postgres://keeper:not-the-secret@127.0.0.1:{port}/postgres?sslmod=require"), "sslmode"),
         ("postgres://keeper:not-the-secret@127.0.0.1:port/postgres".to_owned(), "the URL is invalid"),

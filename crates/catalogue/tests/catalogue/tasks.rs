@@ -146,7 +146,7 @@ on_both! {
         wait_out(&world).await;
         assert_eq!(take(catalogue, LOW, 1).await, []);
         let dead = catalogue.dead_letters("account", 0, 10).await.unwrap();
-        assert!(dead[0].errors[0].error.contains("its workers ended"), "{dead:?}");
+        assert!(dead[0].errors[0].error.contains("its worker ended"), "{dead:?}");
         assert!(decide(catalogue, dead[0].id, Decided::Drop).await && !decide(catalogue, dead[0].id, Decided::Drop).await);
         let record = "SELECT decision || ' ' || user_name || ' ' || reason || ' ' || kind || ' ' || destination FROM decisions";
         assert_eq!(world.look(record).await, ["drop ada looked at DUP replica"]);

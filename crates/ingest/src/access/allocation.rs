@@ -77,7 +77,7 @@ impl UnallocatedBytes {
                 Err(Trouble::Permanent(507, why))
             }
             Ok(Err(NoRoom::Now(left))) => Err(Trouble::Waits(format!(
-                "store {} has no room for an archive of {bytes} bytes: its volume takes {left} more up to the threshold",
+                "store {} has no room for an archive of {bytes} bytes: its volume has {left} left up to the threshold",
                 store.name()
             ))),
             Err(error) => Err(Trouble::Temporary(format!(

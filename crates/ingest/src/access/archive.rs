@@ -170,13 +170,13 @@ fn next(parts: &mut mpsc::Receiver<Part>) -> io::Result<Option<(String, u64)>> {
     match parts.blocking_recv() {
         Some(Part::File { path, bytes }) => Ok(Some((path, bytes))),
         Some(Part::End) => Ok(None),
-        Some(Part::Data(_)) => Err(io::Error::other("a file has more bytes than it was to have")),
+        Some(Part::Data(_)) => Err(io::Error::other("a file has more bytes than recorded")),
         None => Err(given_up()),
     }
 }
 
 fn given_up() -> io::Error {
-    io::Error::other("the archive was given up")
+    io::Error::other("the archive was cancelled")
 }
 
 /// The bytes of a file.
@@ -202,12 +202,12 @@ impl Read for Content<'_> {
             self.piece = match self.parts.blocking_recv() {
                 Some(Part::Data(piece)) => piece,
                 Some(Part::File { .. } | Part::End) => {
-                    return Err(io::Error::other("a file has fewer bytes than it was to have"));
+                    return Err(io::Error::other("a file has fewer bytes than recorded"));
                 }
                 None => return Err(given_up()),
             };
             if self.piece.len() as u64 > self.left {
-                return Err(io::Error::other("a file has more bytes than it was to have"));
+                return Err(io::Error::other("a file has more bytes than recorded"));
             }
         }
         let length = to.len().min(self.piece.len());

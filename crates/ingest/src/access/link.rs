@@ -39,13 +39,13 @@ pub struct OpenedDelivery {
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// It is none that was made here.
-    #[error("This is no link to a download; one may have been cut off.")]
+    #[error("This is not a valid download link; it may be incomplete.")]
     Invalid,
     /// It has expired, or the archive is gone.
     #[error("This link has expired. Request the object again.")]
     Expired,
     /// The range is not one of the archive.
-    #[error("The archive has {0} bytes, and the range begins behind its end.")]
+    #[error("The archive has {0} bytes, but the range begins after its end.")]
     Range(u64),
     /// The store failed.
     #[error(transparent)]
@@ -130,7 +130,7 @@ impl Deliveries {
                 Err(error) => return Err(error),
             }
             let mut bytes = [0; KEY_BYTES];
-            rand::fill(&mut bytes).map_err(|_| self.refused("the system gives no random bytes"))?;
+            rand::fill(&mut bytes).map_err(|_| self.refused("the system provides no random bytes"))?;
             let chunks = stream::iter([Ok(Bytes::copy_from_slice(&bytes))]).boxed();
             let (size, condition) = (Some(KEY_BYTES as u64), Condition::IfAbsent);
             let put = Put { size, condition, is_secret: true, ..Put::default() };
@@ -141,7 +141,7 @@ impl Deliveries {
                 Err(error) => return Err(error),
             }
         }
-        Err(self.refused("it is made and removed by others"))
+        Err(self.refused("other processes keep creating and removing it"))
     }
 
     async fn read_small(&self, item: &Item, mut chunks: Chunks) -> Result<BytesMut, Error> {
@@ -157,9 +157,8 @@ impl Deliveries {
         if bytes.len() == KEY_BYTES {
             return Ok(bytes);
         }
-        Err(self.refused(&format!(
-            "it does not have {KEY_BYTES} bytes; remove it, and links are valid again for new requests"
-        )))
+        Err(self
+            .refused(&format!("it does not have {KEY_BYTES} bytes; remove it to create valid links for new requests")))
     }
 
     fn refused(&self, why: &str) -> Error {

@@ -141,12 +141,12 @@ impl Wanted {
             Some(Value::String(text)) => Ok(Some(text.trim()).filter(|text| !text.is_empty())),
             Some(_) => Err(format!("{key} of the token is not a text")),
         };
-        let token = text("token")?.ok_or("the token has no key token, by which its requester knows it")?;
+        let token = text("token")?.ok_or("the token has no key token, by which its requester identifies it")?;
         if token.len() > MOST_TOKEN_BYTES {
             return Err(format!("token of the token has more than {MOST_TOKEN_BYTES} bytes"));
         }
         let ark = text("object")?.ok_or(
-            "the token does not name its object; what Merritt's programs request is assembled by Merritt's storage service",
+            "the token does not name its object; requests from Merritt's programs are assembled by Merritt's storage service",
         )?;
         let ark = ark.parse::<Ark>().map_err(|error| format!("object of the token: {error}"))?;
         let version = match all.get("version") {

@@ -49,7 +49,7 @@ pub(super) async fn create(
         let data = Value::Object(part.submission(spec.all())).to_string();
         match queue.create_batch_beside(batch, data.as_bytes(), now()).await {
             Ok(made) => {
-                info!(batch = %batch.batch.id, part = number, parts = count, %made, "a part of a deposit was made");
+                info!(batch = %batch.batch.id, part = number, parts = count, %made, "created a part of a deposit");
             }
             // An attempt before has made it.
             Err(Error::Conflict(_)) if queue.find_batch(&id).await?.is_some() => {}

@@ -119,7 +119,7 @@ impl Rows {
         rows.digest = digests.get(Algorithm::Sha256).map(Digest::hex).unwrap_or_default();
         if spec.part.as_ref().is_some_and(|part| part.digest != rows.digest || summary.rows <= first) {
             let name = crate::name::shown(&spec.file_name);
-            let why = "the manifest is not the one that its deposit had when this batch was made of it";
+            let why = "the manifest differs from the one of the deposit when this batch was created";
             return Err(StepError::permanent(format_args!("{name:?}: {why}")));
         }
         rows.in_manifest = summary.rows;

@@ -79,7 +79,7 @@ impl BatchSpec {
         let uuid = uuid_of(&id, "bid-");
         let part = Part::of(&all, uuid);
         if part.is_none() && all.contains_key("partOf") {
-            return Err("the submission names another batch that it is a part of, and is none of its parts".to_owned());
+            return Err("the submission names another batch as its whole, but is not one of its parts".to_owned());
         }
         Ok(Self {
             uuid,

@@ -22,7 +22,7 @@ pub(super) async fn deliveries(session: &Session) -> Result<(), StepError> {
     let removed = Deliveries::new(Arc::clone(store), settings).remove_expired(now()).await;
     let removed = removed.map_err(StepError::temporary)?;
     if removed > 0 {
-        info!(removed, "archives were removed whose links have expired");
+        info!(removed, "removed archives whose links have expired");
     }
     services.metrics.cleaned("delivery", removed);
     Ok(())
@@ -47,12 +47,12 @@ pub(super) async fn requests(session: &Session) -> Result<(), Error> {
             }
             match queue.purge_request(&request).await {
                 Ok(()) => {
-                    info!(request = %id, queue = access.name(), "an access request that has ended was removed");
+                    info!(request = %id, queue = access.name(), "removed an ended access request");
                     session.services.metrics.cleaned("request", 1);
                 }
                 Err(error) if error.is_connection() => return Err(error),
                 Err(error) => {
-                    warn!(request = %id, queue = access.name(), %error, "an access request cannot be removed yet");
+                    warn!(request = %id, queue = access.name(), %error, "cannot remove an access request yet");
                 }
             }
         }

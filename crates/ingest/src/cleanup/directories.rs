@@ -55,13 +55,13 @@ pub(super) async fn remove(session: &Session) -> Result<Turn, StepError> {
         Turn::Ours => {}
         Turn::NotDue => return Ok(turn),
         Turn::Refused(why) => {
-            warn!(why, "the working storage is not cleaned");
+            warn!(why, "cannot clean up the working storage");
             return Ok(turn);
         }
     }
     let settings = &session.services.settings.cleanup;
     let (cutoff, root) = (before(settings.after), session.services.working.root().to_owned());
-    let failed = |error: io::Error| StepError::working("look through it", &error);
+    let failed = |error: io::Error| StepError::working("scan it", &error);
     let found = blocking(move || list(&root)).await?.map_err(failed)?;
     let total: usize = found.iter().map(|batch| 1 + batch.jobs.len()).sum();
     let mut candidates = candidates(session, &found, cutoff).await?;
@@ -93,10 +93,10 @@ pub(super) async fn remove(session: &Session) -> Result<Turn, StepError> {
             directories = total,
             removed,
             withheld,
-            "one run removes no larger share of the working storage than --cleanup.share; look whether the rest may go"
+            "one run removes at most --cleanup.share of the working directories; check whether the rest may be removed"
         );
     } else {
-        info!(directories = total, removed, "the working storage was looked through");
+        info!(directories = total, removed, "scanned the working storage");
     }
     Ok(turn)
 }
@@ -177,7 +177,8 @@ impl Kept {
     }
 }
 
-/// Whether nothing of a batch goes on any more. One with failed jobs is resumed with what was uploaded; one that failed before it
+/// Whether nothing of a batch goes on any more. One with failed jobs is resumed with what was uploaded; one that failed before
+/// it
 /// had jobs is not.
 fn is_final(batch: &Batch) -> bool {
     let references = |outcome| batch.references(outcome).unwrap_or(0);
@@ -240,7 +241,8 @@ fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     Ok(found)
 }
 
-/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads under way, and
+/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads under way,
+/// and
 /// URLs that are kept, whose names begin with a dot.
 pub(super) fn batches(root: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();

@@ -43,8 +43,8 @@ pub(super) async fn remove(session: &Session) -> Result<(), StepError> {
         for message in page {
             if has_ended(&session.queue, &mut known, message.batch).await? {
                 session.fence.pass().await;
-                let why = "callback: its job has ended without delivering it";
-                warn!(message = message.id, why, "a message is given up");
+                let why = "callback: its job ended before it was delivered";
+                warn!(message = message.id, why, "gave up on a message");
                 catalogue.message_tried(message.id, Attempt::GivenUp { why }).await?;
             }
         }

@@ -37,7 +37,7 @@ pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
             }
             if let Err(error) = one(session, &intent).await {
                 let ObjectIntent { ark, store, job, .. } = &intent;
-                warn!(%ark, %store, %job, %error, "an object cannot be repaired");
+                warn!(%ark, %store, %job, %error, "cannot repair an object");
             }
         }
         last = Some(newest);
@@ -67,7 +67,7 @@ async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> 
         let Repaired { restored, finished, removed, .. } = repaired;
         if restored || finished || removed > 0 {
             let ObjectIntent { ark, store, job, .. } = intent;
-            info!(%ark, %store, %job, restored, finished, removed, "an object was repaired in which a writer was stopped");
+            info!(%ark, %store, %job, restored, finished, removed, "repaired an object after an interrupted write");
             session.services.metrics.cleaned("object", 1);
         }
         left = repaired.left;

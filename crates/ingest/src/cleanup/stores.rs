@@ -19,9 +19,9 @@ pub(super) async fn sweep(session: &Session) {
         match swept.await {
             Ok(removed) => {
                 session.services.metrics.cleaned("store", usize::try_from(removed).unwrap_or(usize::MAX));
-                info!(store = %name, removed, "what writers left unfinished in a store was removed");
+                info!(store = %name, removed, "removed leftovers of interrupted writes from a store");
             }
-            Err(error) => warn!(store = %name, %error, "cannot look for what writers left unfinished in a store"),
+            Err(error) => warn!(store = %name, %error, "cannot look for leftovers of interrupted writes in a store"),
         }
     }
 }

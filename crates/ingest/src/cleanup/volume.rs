@@ -45,14 +45,14 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
     let last = match (known, tree) {
         (_, Some(other)) if other != ours => {
             let why = format!(
-                "{root} belongs to the tree of catalogue {other} ({TREE_FILE}), and this one has {ours}: where the catalogue was made \
-                 anew, write that into the file"
+                "{root} belongs to the tree of catalogue {other} ({TREE_FILE}), but this one has {ours}: if the catalogue was recreated, write its UUID into the file"
             );
             return Ok(Turn::Refused(why));
         }
         (None, Some(_)) => {
-            let why =
-                format!("{root} belongs to this tree, which does not know it: create {path} if it is not another one");
+            let why = format!(
+                "{root} belongs to this tree, which has no znode for it: create {path} if it is the right volume"
+            );
             return Ok(Turn::Refused(why));
         }
         (None, None) => {
@@ -97,8 +97,7 @@ async fn foreign(session: &Session, znode: &Path) -> Result<Option<String>, Step
         if session.queue.find_batch(&batch).await?.is_none() {
             let root = session.services.working.root().display();
             return Ok(Some(format!(
-                "{root} has files of batches that this tree does not know, such as {batch}: create {znode} if they are its, and \
-                 they are removed in their time"
+                "{root} has files of batches that are not in this tree, such as {batch}: create {znode} if they belong to it; they are then removed in due time"
             )));
         }
     }

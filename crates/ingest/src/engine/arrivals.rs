@@ -214,6 +214,6 @@ fn wake(session: &Session, daemon: Daemon) {
 }
 
 async fn failed(path: &str, error: &Error) {
-    debug!(path, %error, "cannot watch; daemons look by themselves");
+    debug!(path, %error, "cannot set watches; daemons poll instead");
     tokio::time::sleep(AFTER_FAILURE).await;
 }

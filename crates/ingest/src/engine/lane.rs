@@ -34,7 +34,7 @@ pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState)
         if session.may_take(daemon)
             && let Err(error) = poll(&session, daemon, state).await
         {
-            warn!(%state, %error, "cannot take jobs");
+            warn!(%state, %error, "cannot acquire jobs");
         }
         session.pause(daemon, session.services.settings.look_again).await;
     }
@@ -96,7 +96,7 @@ pub(super) async fn provide(session: Arc<Session>) {
             if swept.is_none_or(|swept| swept.elapsed() >= longest) {
                 swept = Some(Instant::now());
                 if let Err(error) = find_ended(&session).await {
-                    warn!(%error, "cannot look at the jobs that were granted working storage");
+                    warn!(%error, "cannot read the jobs that were granted working storage");
                 }
             }
             let waiting = round(&session, &workers).await;
@@ -106,7 +106,7 @@ pub(super) async fn provide(session: Arc<Session>) {
                 Ok(_) => longest = ROUND,
                 Err(error) => {
                     longest = ROUND;
-                    warn!(%error, "cannot look at the jobs that wait for space");
+                    warn!(%error, "cannot read the jobs that wait for space");
                 }
             }
         }

@@ -39,7 +39,8 @@ impl AtWork {
     }
 }
 
-/// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is looked at
+/// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is looked
+/// at
 /// again by the next session, and else left to cleanup.
 pub(super) async fn remove(session: &Session, left: &AtWork) -> bool {
     blocking::all_ended().await;
@@ -107,7 +108,9 @@ fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
 async fn removed(id: &str, remove: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let done = blocking(remove).await.and_then(|removed| removed.map_err(StepError::temporary));
     match done {
-        Ok(()) => info!(id, "another process has completed what was at work here; nothing of it is left"),
-        Err(error) => warn!(id, %error, "what is left of what another process has completed is left to cleanup"),
+        Ok(()) => info!(id, "another process has completed a job that this one was working on; removed its leftovers"),
+        Err(error) => {
+            warn!(id, %error, "cannot remove leftovers of a job that another process has completed; cleanup removes them")
+        }
     }
 }

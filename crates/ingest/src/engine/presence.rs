@@ -26,8 +26,7 @@ const WRITTEN_AGAIN: Duration = Duration::from_secs(5);
 /// Why the daemons of this process must not work on a queue.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the queue has catalogue {expected} ({CATALOGUE}), and this process was given {found}: two catalogues would become \
-     two inventories; use the same one everywhere. Where the first is lost for good, see queuekeeper catalogue rebuild --help"
+    "the queue has catalogue {expected} ({CATALOGUE}), but this process is configured with {found}: two catalogues would become two inventories; use the same one everywhere. If the first one is lost, see queuekeeper catalogue rebuild --help"
 )]
 pub struct WrongCatalogue {
     expected: String,
@@ -121,7 +120,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     let path = Path::daemon(client.session_id().0).to_string();
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
     if let Err(error) = client.create(&path, &note.encode(), &ephemeral).await {
-        warn!(%error, "cannot write {path}; the daemons work all the same");
+        warn!(%error, "cannot write {path}; the daemons work nevertheless");
     }
     note
 }
@@ -154,7 +153,7 @@ async fn update(client: &Client, note: &DaemonNote) -> bool {
     let path = Path::daemon(client.session_id().0).to_string();
     let written = client.set_data(&path, &note.encode(), None).await;
     if let Err(error) = &written {
-        warn!(%error, "cannot write {path}; it says what was true before");
+        warn!(%error, "cannot update {path}; its contents are outdated");
     }
     written.is_ok()
 }
@@ -162,7 +161,7 @@ async fn update(client: &Client, note: &DaemonNote) -> bool {
 async fn folder(client: &Client, path: &str, acls: &Acls<'_>) {
     match client.create(path, &[], &CreateMode::Persistent.with_acls(*acls)).await {
         Ok(_) | Err(Error::NodeExists) => {}
-        Err(error) => warn!(%error, "cannot make {path}"),
+        Err(error) => warn!(%error, "cannot create {path}"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Jobs whose files lie on another volume than ours: they are left to the processes that see that volume.
 //!
 //! The grant says on which volume the files of a job lie. It is written with the change to Downloading, so that it is found by
-//! the process that has found the job in that state or a later one. While there is no volume but ours, nothing is read for this.
+//! the process that has found the job in that state or a later one. While there is no volume but ours, nothing is read for
+//! this.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -113,7 +114,7 @@ impl AllGrants<'_> {
     pub(super) fn passes_over(&self, state: JobState, job: JobId) -> bool {
         let is_elsewhere = self.is_elsewhere(job);
         if is_elsewhere && !self.has_passed.swap(true, Ordering::Relaxed) {
-            warn!(%job, %state, ours = self.ours, "jobs with files on another volume are left to the processes that see it");
+            warn!(%job, %state, ours = self.ours, "jobs with files on another volume are left to the processes with access to it");
         }
         is_elsewhere
     }
@@ -177,7 +178,7 @@ fn since(path: &Path, data: &[u8]) -> HashMap<JobId, i64> {
     match GrantsNote::decode(data) {
         Ok(note) => note.grants.iter().filter_map(|(job, grant)| Some((job.parse().ok()?, grant.since))).collect(),
         Err(error) => {
-            warn!(%path, %error, "the grants of another volume cannot be read; its jobs are taken as those without a grant");
+            warn!(%path, %error, "cannot read the grants of another volume; its jobs are treated as jobs without a grant");
             HashMap::new()
         }
     }

@@ -196,7 +196,7 @@ async fn provision(session: &Session, job: &mut LockedJob) -> Result<StepOutcome
             Err(error) => return Err(error.into()),
         }
     }
-    Err(StepError::temporary("other processes change the grants all the time"))
+    Err(StepError::temporary("other processes keep changing the grants"))
 }
 
 /// Writes the change of a step that is done, and keeps the lock where this process goes on with the job.
@@ -216,10 +216,10 @@ async fn write(session: &Session, job: &mut LockedJob, change: &JobChange) -> Re
 
 /// Gives a job up that another changed, whose lock was broken, or that cannot be written.
 async fn give_up(session: &Session, job: &LockedJob, error: &Error) -> StepOutcome {
-    warn!(job = %job.id(), state = %job.state, %error, "work on a job was given up");
+    warn!(job = %job.id(), state = %job.state, %error, "stopped working on a job");
     let queue = &session.queue;
     if let Err(error) = through!(queue, queue.unlock_job(job)) {
-        warn!(job = %job.id(), %error, "the lock of a job cannot be released; it ends with the session");
+        warn!(job = %job.id(), %error, "cannot release the lock of a job; it ends with the session");
     }
     // Where it is now it may have come while it was at work here, when its arrival woke no daemon.
     session.lose(job.id());
@@ -232,7 +232,7 @@ async fn fail_here(session: &Session, job: &LockedJob, why: &str) -> StepOutcome
     match session.is_elsewhere(job.state, job.id()).await {
         Ok(false) => return fail(session, job, why).await,
         Ok(true) => {
-            info!(job = %job.id(), state = %job.state, why, "job is left to processes that use the volume with its files");
+            info!(job = %job.id(), state = %job.state, why, "left a job to processes on the volume with its files");
         }
         Err(error) => return give_up(session, job, &error).await,
     }
@@ -264,7 +264,7 @@ async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Dura
     let (settings, now) = (&session.services.settings, now());
     let (since, attempts) = tried(job, now);
     if now.duration_since(since).unsigned_abs() >= settings.retry_within {
-        let why = format!("{why} (tried {} times since {})", attempts + 1, since.strftime("%F %T UTC"));
+        let why = format!("{why} (after {} attempts since {})", attempts + 1, since.strftime("%F %T UTC"));
         return fail(session, job, &why).await;
     }
     postpone(session, job, why, after).await
@@ -320,7 +320,7 @@ async fn give_back(
 /// Gives a job back with a note of why; no daemon takes it before the pause is over that the note has.
 async fn put_back(session: &Session, job: &LockedJob, retry: &Retry, pause: Duration) -> StepOutcome {
     let not_before = retry.not_before;
-    info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "job is tried again later");
+    info!(job = %job.id(), state = %job.state, why = %retry.why, not_before = %not_before, "will retry the job later");
     match session.queue.delay_job(job, retry).await {
         Ok(()) => {
             session.delayed(job.state, pause);

@@ -106,7 +106,7 @@ pub(super) async fn follow(session: &Session) -> Vec<(Daemon, usize)> {
         let changed: Vec<(Daemon, usize)> =
             session.all_workers().filter_map(|(daemon, workers)| Some((daemon, workers.adjust()?))).collect();
         for (daemon, number) in &changed {
-            info!(%daemon, workers = number, "the number of workers follows the load");
+            info!(%daemon, workers = number, "adjusted the number of workers to the load");
             services.metrics.set_workers(*daemon, *number);
         }
         if !changed.is_empty() {
@@ -131,7 +131,7 @@ fn set_bounds(session: &Session, bounds: &WorkerBounds) -> Vec<(Daemon, usize)> 
             });
         }
         let number = workers.number.load(Ordering::Relaxed);
-        info!(%daemon, workers = number, "the number of workers was changed");
+        info!(%daemon, workers = number, "changed the number of workers");
         session.services.metrics.set_workers(daemon, number);
         changed.push((daemon, number));
     }

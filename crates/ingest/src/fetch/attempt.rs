@@ -54,10 +54,10 @@ impl Attempt<'_> {
             }
             (StatusCode::PARTIAL_CONTENT, 1..) => match Part::of(response.headers()) {
                 Some(part) if part.start == offset => part.total,
-                _ => return Err(Cause::Answer("the origin sends another part than was requested")),
+                _ => return Err(Cause::Answer("the origin sent another part than requested")),
             },
             (StatusCode::PARTIAL_CONTENT, 0) => {
-                return Err(Cause::Answer("the origin sends a part, although all was requested"));
+                return Err(Cause::Answer("the origin sent a part, although everything was requested"));
             }
             // There is nothing behind what came: it is all.
             (StatusCode::RANGE_NOT_SATISFIABLE, 1..) if whole(response.headers()) == Some(offset) => return Ok(None),
@@ -75,13 +75,13 @@ impl Attempt<'_> {
 
     async fn copy(&self, mut response: Response, total: Option<u64>, sink: &mut Sink) -> Result<(), Cause> {
         if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-            return Err(Cause::Answer("the origin sends the content compressed, although it must not"));
+            return Err(Cause::Answer("the origin sent compressed content, although it was not requested"));
         }
         let Expected { size, most_bytes, .. } = *self.expected;
         // What ends with the connection looks whole wherever it is cut.
         let is_delimited = total.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
         if !is_delimited && size.is_none() {
-            return Err(Cause::Answer("the origin does not say where the content ends; state its size"));
+            return Err(Cause::Answer("the origin does not show where the content ends; declare its size"));
         }
         match (size, total) {
             (Some(expected), Some(found)) if expected != found => return Err(Cause::Size { expected, found }),

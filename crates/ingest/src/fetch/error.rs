@@ -46,7 +46,7 @@ pub enum Cause {
     Redirect(&'static str),
     /// The host has failed so often that no request is sent to it for a while.
     #[error(
-        "{host} failed {failures} requests in a row, the last one as: {why}; no other one is sent to it for {} s",
+        "{host} failed {failures} requests in a row, the last one with: {why}; no further request is sent to it for {} s",
         wait.as_secs().max(1)
     )]
     Away {
@@ -60,7 +60,7 @@ pub enum Cause {
         wait: Duration,
     },
     /// All connections that the host gets are in use.
-    #[error("all connections to {host} are in use ({connections} at most)")]
+    #[error("all connections to {host} are in use (at most {connections})")]
     Busy {
         /// The host with its port.
         host: String,
@@ -82,7 +82,7 @@ pub enum Cause {
     #[error("{0}")]
     Answer(&'static str),
     /// There is more than may be.
-    #[error("the content has more than {most} bytes, which is all that was announced or allowed")]
+    #[error("the content has more than {most} bytes, the amount that was announced or allowed")]
     TooLarge {
         /// How many there may be.
         most: u64,

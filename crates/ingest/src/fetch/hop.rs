@@ -45,8 +45,8 @@ impl Fetcher {
                 return Ok((response, connection));
             }
             let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-            let to = to.ok_or(Cause::Redirect("the origin redirects, but does not say where"))?;
-            at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to what is no URL"))?;
+            let to = to.ok_or(Cause::Redirect("the origin redirects without a location"))?;
+            at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to an invalid URL"))?;
             *hop = at.host_str().map(|name| at.port().map_or(name.to_owned(), |port| format!("{name}:{port}")));
             if at.as_str().len() > MOST_BYTES {
                 return Err(Cause::Redirect("the origin redirects to a URL that is longer than 16384 bytes"));

@@ -216,7 +216,7 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![OriginFault::Encoded], any(), "compressed", 1),
         (vec![itself(), itself(), itself(), itself(), itself(), itself()], any(), "more than 5 times", 6),
         (vec![OriginFault::Redirect(None)], any(), "does not say where", 1),
-        (vec![to("http://[")], any(), "what is no URL", 1),
+        (vec![to("http://[")], any(), "an invalid URL", 1),
         (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),
         (vec![to("file:///etc/passwd")], any(), "the scheme file is not fetched", 1),
@@ -312,7 +312,7 @@ async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
         fixture.fetcher.fetch(&url, expected, &fixture.place, "a/b", &fixture.written).await
     };
     let error = fetch(&any()).await.unwrap_err();
-    assert!(error.to_string().contains("state its size") && !error.is_temporary(), "{error}");
+    assert!(error.to_string().contains("declare its size") && !error.is_temporary(), "{error}");
     assert_eq!(fetch(&Expected { size: Some(7), ..any() }).await.unwrap().size, 7);
     let error = fetch(&exactly(b"content that was cut")).await.unwrap_err();
     assert!(

@@ -122,9 +122,9 @@ impl<'a> Correspondence<'a> {
             (1, BatchState::Completed) => "All jobs of the submission have ended, and none has failed.".to_owned(),
             (1, _) => "All jobs of the submission have ended, and some have failed.".to_owned(),
             (number, BatchState::Completed) => {
-                format!("This is report {number} of the submission: no job is failed any more.")
+                format!("This is report {number} of the submission: no failed jobs are left.")
             }
-            (number, _) => format!("This is report {number} of the submission: some jobs are failed."),
+            (number, _) => format!("This is report {number} of the submission: some jobs have failed."),
         };
         let counts =
             [&jobs.processing, &jobs.failed, &jobs.completed, &jobs.deleted].map(|jobs| jobs.len().to_string());
@@ -160,11 +160,11 @@ impl<'a> Correspondence<'a> {
             Ok(Ok(Some(standing))) => outcomes.with_copies(standing, now()),
             Ok(Ok(None)) => outcomes,
             Ok(Err(why)) => {
-                warn!(batch = %self.batch.id, why, "a report does not say which copies there are");
+                warn!(batch = %self.batch.id, why, "a report does not list the copies");
                 outcomes
             }
             Err(_) => {
-                warn!(batch = %self.batch.id, "a report does not say which copies there are: to count them takes too long");
+                warn!(batch = %self.batch.id, "a report does not list the copies: counting them takes too long");
                 outcomes
             }
         }
@@ -273,7 +273,7 @@ impl<'a> Correspondence<'a> {
         };
         self.fence.pass().await;
         if self.services.catalogue.queue_message(&message).await? {
-            info!(batch = %self.batch.id, mail = %message.name, to = to.len(), copies = copies.len(), bytes = message.content.len(), "a mail is queued");
+            info!(batch = %self.batch.id, mail = %message.name, to = to.len(), copies = copies.len(), bytes = message.content.len(), "queued a mail");
         }
         self.services.posted.mail.notify_one();
         Ok(())

@@ -258,20 +258,21 @@ fn copies_in_words(standing: CopyStanding, now: Timestamp) -> String {
     let at = seconds(now);
     match standing {
         CopyStanding { complete: 1, incomplete: 0 } => {
-            format!("As of {at}, the object has all the copies that it is to have.")
+            format!("As of {at}, the object has all required copies.")
         }
         CopyStanding { complete, incomplete: 0 } => {
-            format!("As of {at}, all {complete} objects have all the copies that they are to have.")
+            format!("As of {at}, all {complete} objects have all required copies.")
         }
-        CopyStanding { complete: 0, incomplete: 1 } => format!("As of {at}, copies of the object are still to come."),
+        CopyStanding { complete: 0, incomplete: 1 } => {
+            format!("As of {at}, some copies of the object are still pending.")
+        }
         CopyStanding { complete: 0, incomplete } => {
-            format!("As of {at}, copies of all {incomplete} objects are still to come.")
+            format!("As of {at}, copies of all {incomplete} objects are still pending.")
         }
         CopyStanding { complete, incomplete } => {
             let of = complete.saturating_add(incomplete);
             format!(
-                "As of {at}, {complete} of {of} objects have all the copies that they are to have; of {incomplete}, copies are \
-                 still to come."
+                "As of {at}, {complete} of {of} objects have all required copies; copies of the other {incomplete} are still pending."
             )
         }
     }
@@ -328,11 +329,11 @@ mod tests {
     fn a_report_says_how_many_objects_have_their_copies_and_when_that_was() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         for (complete, incomplete, words) in [
-            (1, 0, "the object has all the copies that it is to have."),
-            (5, 0, "all 5 objects have all the copies that they are to have."),
-            (0, 1, "copies of the object are still to come."),
+            (1, 0, "the object has all required copies."),
+            (5, 0, "all 5 objects have all required copies."),
+            (0, 1, "some copies of the object are still pending."),
             (0, 5, "copies of all 5 objects are still to come."),
-            (3, 2, "3 of 5 objects have all the copies that they are to have; of 2, copies are still to come."),
+            (3, 2, "3 of 5 objects have all required copies; copies of the other 2 are still pending."),
         ] {
             let found = copies_in_words(CopyStanding { complete, incomplete }, now);
             assert_eq!(found, format!("As of 2027-01-15T08:00:00Z, {words}"));

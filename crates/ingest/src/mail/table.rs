@@ -52,7 +52,7 @@ impl Table {
     pub(crate) fn finish(mut self) -> String {
         if self.left_out > 0 {
             let mut fields = COLUMNS.map(|_| String::new());
-            fields[6] = format!("{} more jobs have no room here; the batch's page has them", self.left_out);
+            fields[6] = format!("{} more jobs are not listed here; the batch's page lists them", self.left_out);
             self.csv.push_str(&row(&fields));
         }
         self.csv
@@ -118,6 +118,8 @@ mod tests {
             table.push(fields("jid0000000001", "f", &long));
         }
         let csv = table.finish();
-        assert!(csv.len() <= MOST_BYTES && csv.ends_with("more jobs have no room here; the batch's page has them\r\n"));
+        assert!(
+            csv.len() <= MOST_BYTES && csv.ends_with("more jobs are not listed here; the batch's page lists them\r\n")
+        );
     }
 }

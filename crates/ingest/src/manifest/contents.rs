@@ -56,7 +56,7 @@ impl fmt::Display for Difference {
             }
             Self::Unlisted { name } => write!(to, "file {:?} of the container is not in its manifest", shown(name)),
             Self::Size { name, expected, found } => {
-                write!(to, "file {:?} has {found} bytes, and {expected} by the manifest", shown(name))
+                write!(to, "file {:?} has {found} bytes, but {expected} in the manifest", shown(name))
             }
             Self::Digest { name, expected, found } => {
                 let algorithm = expected.algorithm();

@@ -63,7 +63,7 @@ pub enum ProblemKind {
     #[error("the manifest does not end with '#%eof': it was cut off; send all of it")]
     CutOff,
     /// Rows stand behind the last line.
-    #[error("the manifest goes on behind '#%eof', which is its last line")]
+    #[error("the manifest continues after '#%eof', which must be its last line")]
     BehindEof,
     /// It says nothing.
     #[error("the manifest has no rows")]
@@ -75,7 +75,7 @@ pub enum ProblemKind {
     #[error("{0}")]
     Url(#[from] UrlError),
     /// A URL that should be a file's of one directory.
-    #[error("the URL does not lie beneath {0}")]
+    #[error("the URL is not below {0}")]
     Elsewhere(String),
     /// An algorithm that is not supported.
     #[error("algorithm {0:?} is not supported; use one of {known}", known = super::row::ALGORITHMS.map(queuekeeper_store::Algorithm::as_str).join(", "))]
@@ -96,7 +96,7 @@ pub enum ProblemKind {
     #[error("the file name is that of line {0}")]
     Repeated(u64),
     /// A name for which a file would have to be a folder.
-    #[error("the file name and that of line {0} need one name for a file and a folder")]
+    #[error("the file name and that of line {0} use one name for both a file and a folder")]
     Conflict(u64),
     /// An identifier of the object that no object can have.
     #[error("{0}")]

@@ -140,7 +140,7 @@ fn what_is_cut_off_or_no_manifest_is_refused() {
         (manifest("mrt-ingest-manifest", "http://a.edu/1").trim_end_matches("#%eof\n"), "does not end with"),
         (
             &format!("{}http://a.edu/2\nhttp://a.edu/3", manifest("mrt-ingest-manifest", "http://a.edu/1")),
-            "line 5, column 1: the manifest goes on behind '#%eof'",
+            "line 5, column 1: the manifest continues after '#%eof'",
         ),
         (
             &manifest("mrt-batch-manifest", "http://a.edu/1 | | | | | | doi:10/3"),
@@ -314,7 +314,7 @@ proptest! {
         prop_assert_eq!(read, written);
         let elsewhere = Url::parse("file:///queue/b/k/").unwrap();
         let error = Reader::add(&*text, Limits::default(), elsewhere).finish().unwrap_err();
-        prop_assert!(error.to_string().contains("does not lie beneath file:///queue/b/k/"));
+        prop_assert!(error.to_string().contains("is not below file:///queue/b/k/"));
     }
 
     #[test]

@@ -56,7 +56,7 @@ async fn callbacks(services: &Services, mut stopping: watch::Receiver<bool>) {
             Ok(taken) if taken.is_empty() => wait(&mut stopping, look_again, Some(&services.posted.callback)).await,
             Ok(taken) => drop(join_all(taken.iter().map(|due| callback(services, due))).await),
             Err(error) => {
-                warn!(%error, "cannot look for callbacks to be delivered");
+                warn!(%error, "cannot look for due callbacks");
                 wait(&mut stopping, look_again, None).await;
             }
         }
@@ -99,7 +99,7 @@ async fn count(services: &Services, mut stopping: watch::Receiver<bool>) {
                     }
                 }
             }
-            Err(error) => warn!(%error, "cannot count the messages that wait"),
+            Err(error) => warn!(%error, "cannot count the waiting messages"),
         }
         wait(&mut stopping, services.settings.look_again, None).await;
     }

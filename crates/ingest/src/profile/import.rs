@@ -98,7 +98,7 @@ pub fn import(path: &Path, bytes: &[u8], settings: &ImportSettings) -> Result<Im
         Some((name, yaml)) if errors.is_empty() => {
             // What is written is what our own reader accepts.
             Profile::parse(path, yaml.as_bytes(), |_| Ok(Vec::new())).map_err(|error| {
-                let why = format!("it becomes no valid profile: {}", error.why);
+                let why = format!("the result is not a valid profile: {}", error.why);
                 vec![ProfileError::new(path, 0, why)]
             })?;
             Ok(Imported { name, yaml, notes, service })
@@ -155,7 +155,7 @@ impl Import<'_> {
                     continue;
                 }
                 if let Some(other) = self.keys.insert((key, number.unwrap_or(0)), property) {
-                    self.refuse(line, format!("{} is in line {}, too", other.key, other.line));
+                    self.refuse(line, format!("{} is also in line {}", other.key, other.line));
                 }
             } else if WITHOUT_CORRESPONDENCE.contains(&name) {
                 without.entry(name.to_owned()).or_default().push(line.to_string());
@@ -165,7 +165,7 @@ impl Import<'_> {
         }
         for (name, lines) in without {
             let word = if lines.len() == 1 { "line" } else { "lines" };
-            self.note(format_args!("{word} {}: {name} has no correspondence", lines.join(", ")));
+            self.note(format_args!("{word} {}: {name} has no equivalent", lines.join(", ")));
         }
     }
 
@@ -206,7 +206,7 @@ impl Import<'_> {
             self.refuse(line, format!("Priority: use a number from 0 (most urgent) to {LAST_PRIORITY}"));
         }
         let suppress: Option<bool> = self.value("NotificationSuppression");
-        self.note("add hosts, from which content may be fetched: without it, from all that are public");
+        self.note("add hosts, from which content may be fetched: without it, all public hosts are allowed");
 
         let (name, owner, store) = (name?, owner?, store?);
         let mut yaml = String::new();
@@ -270,9 +270,9 @@ impl Import<'_> {
             let why = match &service {
                 Some(service) => {
                     let url = shown(&service.value);
-                    format!("StorageService: say which store takes the place of {url}: --store {url}=NAME")
+                    format!("StorageService: set the store that replaces {url}: --store {url}=NAME")
                 }
-                None => "it has no StorageService; say which store its objects go to: --store NAME".to_owned(),
+                None => "it has no StorageService; set the store for its objects: --store NAME".to_owned(),
             };
             self.refuse(service.map_or(0, |service| service.line), why);
         }
@@ -312,11 +312,14 @@ impl Import<'_> {
         let Some(shoulder) = &settings.shoulder else {
             let what =
                 if url.is_some() { "ObjectMinterURL names no shoulder of EZID" } else { "it has no ObjectMinterURL" };
-            self.refuse(line, format!("{what}; say how the identifiers begin that are made here: --shoulder ARK"));
+            self.refuse(
+                line,
+                format!("{what}; set the shoulder of the identifiers that are minted here: --shoulder ARK"),
+            );
             return None;
         };
         if url.is_some() {
-            self.note(format_args!("line {line}: identifiers are made here in place of ObjectMinterURL"));
+            self.note(format_args!("line {line}: identifiers are minted here instead of by ObjectMinterURL"));
         }
         Some(format!("{{kind: noid, shoulder: {}}}", quoted(&shoulder.to_string())))
     }

@@ -159,7 +159,7 @@ impl Profiles {
             let Some(profile) = &file.profile else { continue };
             let name = profile.name.to_string();
             if let Some(other) = origins.get(&name) {
-                let why = format!("name: {name} is the name of {}, too; this file is ignored", other.display());
+                let why = format!("name: {name} is also the name of {}; this file is ignored", other.display());
                 errors.push(ProfileError::new(path, 0, why));
                 continue;
             }

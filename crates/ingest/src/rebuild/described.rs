@@ -31,7 +31,7 @@ impl Described {
         }
         let mut places = erc.lines().filter_map(|line| line.strip_prefix("where: ")).map(str::trim);
         if places.next() != Some(ark) {
-            return Err("system/mrt-erc.txt is not of this object".to_owned());
+            return Err("system/mrt-erc.txt is not about this object".to_owned());
         }
         Ok(Self {
             owner: owner.to_owned(),
@@ -63,6 +63,6 @@ mod tests {
         let refused = |ingest: &str, owner: &str, erc: &str| Described::read(ARK, ingest, owner, erc).unwrap_err();
         assert_eq!(refused("title:\tx\n", "o", ERC), "system/mrt-ingest.txt names no profile");
         assert_eq!(refused(ingest, "a\nb\n", ERC), "system/mrt-owner.txt does not name one owner");
-        assert_eq!(refused(ingest, "o", "where: ark:/99999/y\n"), "system/mrt-erc.txt is not of this object");
+        assert_eq!(refused(ingest, "o", "where: ark:/99999/y\n"), "system/mrt-erc.txt is not about this object");
     }
 }

@@ -67,7 +67,7 @@ pub async fn download(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
 /// Keeps what is odd about a package, before its files are listed as complete.
 fn keep_warnings(work: &JobAtWork<'_>, warnings: &[String]) -> Result<(), StepError> {
     if !warnings.is_empty() {
-        warn!(job = %work.job.id(), warnings = %warnings.join("; "), "a package is taken with warnings");
+        warn!(job = %work.job.id(), warnings = %warnings.join("; "), "accepted a package with warnings");
     }
     let kept = warnings::write(&work.directory, JobState::Downloading, warnings);
     kept.map_err(|error| StepError::working("keep the warnings", &error))
@@ -264,7 +264,7 @@ async fn fetch_row(
 pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
     // Its URLs may be presigned.
     let place = work.directory.private_place(PACKAGE);
-    let place = place.map_err(|error| StepError::working("make the job's directory", &error))?;
+    let place = place.map_err(|error| StepError::working("create the job's directory", &error))?;
     let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES), None).await?;
     let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
@@ -331,7 +331,7 @@ async fn package(
 }
 
 fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<Place>, StepError> {
-    work.directory.place(folder).map_err(|error| StepError::working("make the job's directory", &error))
+    work.directory.place(folder).map_err(|error| StepError::working("create the job's directory", &error))
 }
 
 /// Makes the files' names durable, and lists them.

@@ -116,7 +116,7 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
                         _ => "another object".to_owned(),
                     };
                     let ids = spec.local_ids.join("; ");
-                    let why = format_args!("the local ids {ids:?} belong to {other}, and the deposit names {named}");
+                    let why = format_args!("the local ids {ids:?} belong to {other}, but the deposit names {named}");
                     warn!(job = %work.job.id(), %found, %named, "the local ids of a deposit belong to another object");
                     return Err(StepError::permanent(why));
                 }
@@ -134,7 +134,7 @@ async fn identify(work: &JobAtWork<'_>, producer: &ProducerMetadata) -> Result<A
                     None => Ok(candidate),
                     Some(other) => {
                         let why = format_args!(
-                            "{candidate} is reserved by a job of another owner; where that has failed, resume this job a day later"
+                            "{candidate} is reserved by a job of another owner; if that job has failed, resume this one a day later"
                         );
                         warn!(job = %work.job.id(), ark = %candidate, owner = %other, "an ARK is reserved by another owner");
                         Err(StepError::permanent(why))
@@ -168,12 +168,12 @@ pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Optio
     match work.services.catalogue.object(ark).await? {
         Some(object) if !is_of(work, &object) => {
             let Object { owner, collection: of, .. } = &object;
-            warn!(job = %work.job.id(), %ark, %owner, collection = %of, "a deposit is for an object that is not of its collection");
+            warn!(job = %work.job.id(), %ark, %owner, collection = %of, "a deposit is for an object that is not in its collection");
             Err(StepError::Permanent(if work.spec.primary_id.is_some() {
                 format!("{ark} is not an object of collection {collection}")
             } else {
                 let ids = work.spec.local_ids.join("; ");
-                format!("the local ids {ids:?} belong to an object that is not of collection {collection}")
+                format!("the local ids {ids:?} belong to an object that is not in collection {collection}")
             }))
         }
         object => Ok(object),

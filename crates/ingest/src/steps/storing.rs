@@ -49,7 +49,7 @@ pub async fn store(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     check_node(work, &ark)?;
     let lock = match work.queue.lock_object(LockFolder::Storage, &ark).await {
         Err(Error::Conflict(_)) => {
-            let why = format_args!("another job stores {ark}");
+            let why = format_args!("another job is storing {ark}");
             return Err(StepError::temporary(why));
         }
         other => other?,
@@ -82,8 +82,7 @@ fn check_node(work: &JobAtWork<'_>, ark: &str) -> Result<(), StepError> {
     };
     let (node, name, ours) = (crate::name::shown(node), &work.profile.name, &work.profile.node);
     Err(StepError::permanent(format_args!(
-        "the job was processed for node {node}, and profile {name} stores in node {ours}: where {ark} lies in a Merritt store, have \
-         Merritt's daemon store it; else resume the job at Processing"
+        "the job was processed for node {node}, but profile {name} stores in node {ours}: if {ark} is in a Merritt store, have Merritt's daemon store it; otherwise, resume the job at Processing"
     )))
 }
 
@@ -130,7 +129,7 @@ async fn write(work: &JobAtWork<'_>, ark: &str, is_recorded: bool) -> Result<u32
     let settled = recorded::settle(catalogue, &noted).await;
     let Made { version, is_continued } = match (made, settled) {
         (Err(error), Err(unrecorded)) => {
-            tracing::warn!(ark, error = %unrecorded, "what was stored is not recorded; the next attempt does that");
+            tracing::warn!(ark, error = %unrecorded, "cannot record the stored version; the next attempt will");
             return Err(error);
         }
         (made, settled) => {
@@ -179,19 +178,18 @@ async fn write_noted(
         Begun::Writer(writer) => writer,
     };
     if writer.version() > 1 && !is_recorded {
-        let why = format_args!("the version before of {ark} is not recorded yet");
+        let why = format_args!("the previous version of {ark} is not recorded yet");
         return Err(StepError::temporary(why));
     }
     // With local ids alone, an update of what is unknown is its first version, as always.
     if work.spec.is_update && work.spec.primary_id.is_some() && writer.version() == 1 {
         if work.services.catalogue.is_intended_by_another(work.spec.uuid, ark).await? {
-            let why = format_args!("another job makes the first version of {ark}");
+            let why = format_args!("another job is creating the first version of {ark}");
             return Err(StepError::temporary(why));
         }
         let name = &work.profile.store;
         return Err(StepError::permanent(format_args!(
-            "{ark} is not in store {name}, and an update changes an object that is there; deposit it whole, without update, or \
-             where it lies in a Merritt store (node {} of this profile) by that",
+            "{ark} is not in store {name}, but an update needs the existing object there; deposit it whole, without update, or, if it is in a Merritt store (node {} of this profile), through Merritt",
             work.profile.node
         )));
     }
@@ -238,7 +236,7 @@ async fn write_noted(
         async move {
             // What cannot be recorded now is at the end.
             if let Err(error) = recorded::settle_part(catalogue, noted).await {
-                tracing::warn!(%error, "what was stored is not recorded yet");
+                tracing::warn!(%error, "the stored version is not recorded yet");
             }
             file
         }
@@ -264,8 +262,7 @@ async fn check_same(work: &JobAtWork<'_>, object: &Object, version: u32) -> Resu
         let other = |name: &str| {
             let name = crate::name::shown(name);
             StepError::permanent(format_args!(
-                "version {version} of {id} was stored by a deposit with the same UUID, and {name:?} differs: this one is stored \
-                 nowhere; deposit it anew, under another key or UUID"
+                "version {version} of {id} was stored by a deposit with the same UUID, but {name:?} differs: this deposit was not stored; deposit it again, with another key or UUID"
             ))
         };
         let inventory = snapshot.inventory();

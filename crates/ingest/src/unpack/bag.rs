@@ -134,7 +134,10 @@ impl Check<'_> {
         let value = |label: &str| tags.iter().find(|(name, _)| name.trim() == label).map(|(_, value)| value.clone());
         let version = value("BagIt-Version").unwrap_or_default();
         if !matches!(version.as_str(), "1.0" | "0.97" | "0.96" | "0.95" | "0.94" | "0.93") {
-            self.problem(format!("{DECLARATION} has the BagIt-Version {:?}; known are 0.93 to 1.0", shown(&version)));
+            self.problem(format!(
+                "{DECLARATION} has the BagIt-Version {:?}; supported are 0.93 to 1.0",
+                shown(&version)
+            ));
         }
         let encoding = value("Tag-File-Character-Encoding").unwrap_or_default();
         if !encoding.eq_ignore_ascii_case("UTF-8") {
@@ -162,7 +165,7 @@ impl Check<'_> {
             listed_anywhere.extend(listed);
         }
         if manifests.is_empty() {
-            self.problem("there is no manifest with an algorithm that is known".to_owned());
+            self.problem("there is no manifest with a supported algorithm".to_owned());
         } else if version != "1.0" {
             for name in payload.iter().filter(|name| !listed_anywhere.contains(**name)) {
                 self.problem(format!("file {:?} is in no manifest", shown(name)));
@@ -213,9 +216,9 @@ impl Check<'_> {
             if let Err(error) = name::check(&name) {
                 self.problem(format!("{at}: {error}"));
             } else if name.starts_with("data/") != is_payload {
-                self.problem(format!("{at}: file {:?} does not belong into this manifest", shown(&name)));
+                self.problem(format!("{at}: file {:?} does not belong in this manifest", shown(&name)));
             } else if listed.contains(&name) {
-                self.problem(format!("{at}: file {:?} is there twice", shown(&name)));
+                self.problem(format!("{at}: file {:?} is listed twice", shown(&name)));
             } else {
                 match self.digest(&name, algorithm)? {
                     None => self.problem(format!("{at}: file {:?} is not in the bag", shown(&name))),

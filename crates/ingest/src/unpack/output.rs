@@ -117,7 +117,7 @@ impl<'a> Output<'a> {
             return Err(wrong(ArchiveCause::CutOff));
         }
         if size.is_some_and(|size| found > size) {
-            return Err(wrong(ArchiveCause::Damaged("it has more bytes than it states".to_owned())));
+            return Err(wrong(ArchiveCause::Damaged("it has more bytes than it declares".to_owned())));
         }
         self.place.publish(&partial, name).map_err(|error| wrong(ArchiveCause::Write(error)))?;
         self.unpacked.files.push(UnpackedFile { name: name.to_owned(), size: found, digests: hashers.finish() });

@@ -21,7 +21,7 @@ pub struct HostPattern {
 /// A text that is no pattern of hosts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is not a host: {why}; write example.edu, *.example.edu, 192.0.2.7 or [2001:db8::7], with or without :PORT"
+    "{text:?} is not a host: {why}; expected example.edu, *.example.edu, 192.0.2.7 or [2001:db8::7], with or without :PORT"
 )]
 pub struct HostPatternError {
     text: String,
@@ -68,7 +68,9 @@ impl FromStr for HostPattern {
         let (is_below, host) = host.strip_prefix("*.").map_or((false, host), |domain| (true, domain));
         let host = Host::parse(host.strip_suffix('.').unwrap_or(host)).map_err(|_| wrong("no host has such a name"))?;
         match &host {
-            Host::Domain(name) if name.contains('*') => return Err(wrong("'*' may only stand for the first labels")),
+            Host::Domain(name) if name.contains('*') => {
+                return Err(wrong("'*' is only allowed in place of the first labels"));
+            }
             Host::Ipv4(_) | Host::Ipv6(_) if is_below => return Err(wrong("an address has no hosts below it")),
             _ => {}
         }
@@ -87,15 +89,14 @@ impl fmt::Display for HostPattern {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The scheme is not one that is fetched.
-    #[error("the scheme {0} is not fetched; use https or http")]
+    #[error("the scheme {0} is not supported; use https or http")]
     Scheme(String),
     /// It has a user or password.
     #[error("the URL has a user name or password; credentials come from the profile's file")]
     UserInfo,
     /// The host is not in the profile's list.
     #[error(
-        "host {0} is not one that this collection's content is fetched from; add it to hosts of the profile, or to \
-             internal_hosts if it has a private address and is yours"
+        "host {0} is not allowed for this collection's content; add it to hosts of the profile, or to internal_hosts if it has a private address and is yours"
     )]
     Host(String),
     /// The address is not that of a public host.

@@ -171,7 +171,7 @@ async fn withdraw(session: &Session, batch: BatchId, cause: &Cause) -> Standing 
         let go_on = |_| if *session.stopping.borrow() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         match session.queue.withdraw(batch, by, now(), go_on).await {
             Ok(WithdrawalOutcome::Withdrawn { jobs }) => {
-                info!(%batch, jobs, "a batch was withdrawn whose deposit had been withdrawn before");
+                info!(%batch, jobs, "withdrew a batch again whose deposit was withdrawn before the queue was restored");
                 break;
             }
             // The batch daemon goes on with it, or it is gone.
@@ -184,12 +184,12 @@ async fn withdraw(session: &Session, batch: BatchId, cause: &Cause) -> Standing 
                 hindered += 1;
                 if hindered == ATTEMPTS {
                     // All of its jobs or none.
-                    warn!(%batch, %why, "a batch whose deposit was withdrawn before cannot be withdrawn any more, and goes on");
+                    warn!(%batch, %why, "a batch whose deposit was withdrawn before can no longer be withdrawn, and continues");
                     return Standing::Deposited;
                 }
             }
             Err(error) => {
-                warn!(%batch, %error, "a batch whose deposit was withdrawn before cannot be withdrawn yet");
+                warn!(%batch, %error, "cannot yet withdraw a batch whose deposit was withdrawn before");
                 pause = LONGEST_PAUSE.min(pause * 2);
             }
         }

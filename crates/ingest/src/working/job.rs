@@ -125,7 +125,8 @@ impl JobDirectory {
     /// # Errors
     /// When its path is not absolute.
     pub fn url(&self) -> io::Result<Url> {
-        Url::from_directory_path(&self.path).map_err(|()| io::Error::other("the working storage has no absolute path"))
+        Url::from_directory_path(&self.path)
+            .map_err(|()| io::Error::other("the path of the working storage is not absolute"))
     }
 
     /// Removes it with all that is in it, and the batch's directory where that is empty then.

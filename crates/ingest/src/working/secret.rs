@@ -65,7 +65,7 @@ pub(crate) fn whole_url(directory: &Path, url: &ContentUrl) -> Result<ContentUrl
     match kept.filter(|kept| kept.without_query() == url.without_query()) {
         Some(kept) => Ok(kept),
         None if url.is_concealed() => {
-            let why = format_args!("the query of its URL {url} is not kept any more: deposit it again");
+            let why = format_args!("the query of its URL {url} is no longer kept: deposit it again");
             Err(StepError::permanent(why))
         }
         // Another program has written all of it.
@@ -107,7 +107,7 @@ mod tests {
         let url = |text: &str| text.parse::<ContentUrl>().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let concealed = url("https://a/b?..");
-        let sentence = "the query of its URL https://a/b?.. is not kept any more: deposit it again";
+        let sentence = "the query of its URL https://a/b?.. is no longer kept: deposit it again";
         let is_gone =
             || matches!(whole_url(directory.path(), &concealed), Err(StepError::Permanent(why)) if why == sentence);
         assert!(is_gone());

@@ -62,7 +62,7 @@ async fn a_deposit_under_the_uuid_of_one_that_has_left_the_queue_is_that_one_or_
 
     let other = world.deposit_as(&id, world.file("/b")).await;
     let message = world.failure(other).await;
-    assert!(message.contains("\"producer/a.txt\" differs") && message.contains("deposit it anew"), "{message}");
+    assert!(message.contains("\"producer/a.txt\" differs") && message.contains("deposit it again"), "{message}");
     world.check_object(&ark, 1).await;
     daemons.stop().await;
 }

@@ -68,9 +68,9 @@ async fn an_update_that_overtakes_what_it_changes_waits_until_that_is_stored_and
     let no_record = only(&[&to_storing[..], &[Daemon::Storing]].concat(), quick());
     let daemons = world.start_anew(no_record, SESSION).await;
     let (update, _) = world.deposit(world.said("b.txt", true)).await;
-    world.waits(update, "another job makes the first version").await;
+    world.waits(update, "another job is creating the first version").await;
     world.queue.client().delete(&lock, None).await.unwrap();
-    world.waits(update, "the version before of ark:/99999/fk4before is not recorded yet").await;
+    world.waits(update, "the previous version of ark:/99999/fk4before is not recorded yet").await;
     daemons.stop().await;
 
     let daemons = world.start_anew(quick(), SESSION).await;

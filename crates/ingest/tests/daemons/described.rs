@@ -84,7 +84,7 @@ async fn the_metadata_among_the_files_is_in_the_object_the_inventory_and_the_mes
         [object.title, object.creator, object.date].map(Option::unwrap)
     };
     assert_eq!(terms().await, ["Own title", "Erc Creator", "1999"]);
-    let message = "Success, with warnings: its mrt-embargo.txt says that an embargo ends at 2031-01-31";
+    let message = "Success, with warnings: its mrt-embargo.txt declares an embargo until 2031-01-31";
     assert_eq!(world.message(job).await, message);
 
     // An update that names none of them keeps title and date.

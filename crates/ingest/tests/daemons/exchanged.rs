@@ -291,7 +291,7 @@ async fn what_an_admin_deletes_under_our_workers_costs_one_line_each_and_no_work
     for job in [&unlocked, &gone, &under, &other] {
         let lines: Vec<_> = log.iter().filter(|line| line.contains(job)).collect();
         let [line] = lines[..] else { panic!("{job}: {log:#?}") };
-        assert!(line.contains("work on a job was given up"), "{line}");
+        assert!(line.contains("stopped working on a job"), "{line}");
     }
     assert_eq!(log.iter().filter(|line| line.contains("job")).count(), 4, "{log:#?}");
 }

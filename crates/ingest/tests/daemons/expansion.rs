@@ -112,7 +112,7 @@ async fn of_a_batch_whose_expansion_is_cut_off_each_row_becomes_one_job_and_one_
             let note = world.queue.client().get_data(&format!("/queuekeeper/daemons/{process}")).await;
             // That of the process that was ended goes with its session.
             let Ok((note, _)) = note else { continue };
-            if String::from_utf8(note).unwrap().contains("the others wait until that is repaired") {
+            if String::from_utf8(note).unwrap().contains("the others wait until this is repaired") {
                 return true;
             }
         }

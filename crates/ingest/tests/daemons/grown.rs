@@ -90,6 +90,6 @@ async fn an_origin_that_says_another_size_at_each_request_is_given_up_and_named(
     let (state, report) = world.ended(batch).await;
     assert_eq!((state, report.failed.len()), (BatchState::Failed, 1));
     let message = world.message(report.failed[0]).await;
-    assert!(message.contains("the origin of \"a.bin\" says another size at each request"), "{message}");
+    assert!(message.contains("the origin of \"a.bin\" returns another size at each request"), "{message}");
     daemons.stop().await;
 }

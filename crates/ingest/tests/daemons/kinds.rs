@@ -83,7 +83,7 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     foreign = json!({"type": "file", "filename": "p.txt", "payload_url": url("/p"), "localID": "obj-1"});
     foreign["profile"] = "sibling".into();
     let message = failed(&world, foreign).await;
-    assert_eq!(message, "the local ids \"obj-1\" belong to an object that is not of collection sibling");
+    assert_eq!(message, "the local ids \"obj-1\" belong to an object that is not in collection sibling");
     world.check_object(&ark, 4).await;
 
     let tarred = json!({"type": "container", "filename": "one.tar.gz", "payload_url": url("/one.tar.gz")});

@@ -150,7 +150,7 @@ async fn a_part_whose_files_are_gone_fetches_the_manifest_again_and_takes_no_oth
     let (state, report) = world.ended(wrong).await;
     assert_eq!((state, report.len()), (BatchState::Failed, 0));
     let message = world.queue.load_batch(wrong).await.unwrap().message();
-    assert!(message.contains("is not the one that its deposit had"), "{message}");
+    assert!(message.contains("differs from the one of the deposit"), "{message}");
     daemons.stop().await;
 }
 

@@ -163,7 +163,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     let content = std::fs::read(&path).unwrap();
     std::fs::write(&path, &content[1..]).unwrap();
     let (_, notes) = rebuilt(original, &places).await;
-    let cut = format!("{} bytes, and {} by its row", content.len() - 1, content.len());
+    let cut = format!("{} bytes, but {} in its row", content.len() - 1, content.len());
     let is_said = |note: &Note| matches!(note, Note::Skipped { what, why } if what == ark && why.contains(&cut));
     assert!(notes.len() == 1 && is_said(&notes[0]), "{cut}: {notes:?}");
     assert_eq!(rows(original).await, expected);

@@ -336,7 +336,7 @@ async fn a_url_with_a_query_is_fetched_by_those_who_have_its_query_and_only_the_
     let gone = world.deposit(say("file", "/gone?..")).await.0;
     assert_eq!(world.ended(gone).await.0, BatchState::Failed);
     let message = world.queue.load_batch(gone).await.unwrap().message();
-    let sentence = "is not kept any more: deposit it again";
+    let sentence = "is no longer kept: deposit it again";
     assert!(message.starts_with("the query of its URL ") && message.ends_with(sentence), "{message}");
     for _ in 0..3 {
         assert_eq!(world.ended(world.deposit(say("file", "/plain")).await.0).await.0, BatchState::Completed);

@@ -120,7 +120,7 @@ async fn a_size_is_waited_for_once_while_its_host_is_away_and_then_taken_as_unkn
         let path = if kind == "file" { "/a" } else { "/a.checkm" };
         let (batch, _) = world.deposit(say(kind, path)).await;
         let (job, retry) = world.waiting(batch).await;
-        assert!(retry.why.contains("503") && retry.why.contains("no other one is sent to it"), "{retry:?}");
+        assert!(retry.why.contains("503") && retry.why.contains("no further request is sent to it"), "{retry:?}");
         assert_eq!(retry.attempts, 1);
         let waiting = world.job(job).await;
         assert_eq!((waiting.state(), waiting.lock().is_none()), (Some(JobState::Estimating), true));

@@ -1,7 +1,9 @@
 //! Adoption: what a space of a store has, and no record knows of, is taken into the record.
 //!
-//! Each item is read, and recorded as it was read, by an event in the name of the one who asks for it. Whatever has a record keeps it,
-//! also where the store has something else, and where the record is that it was deleted: that is for a check, and for a decision. What
+//! Each item is read, and recorded as it was read, by an event in the name of the one who asks for it. Whatever has a record
+//! keeps it,
+//! also where the store has something else, and where the record is that it was deleted: that is for a check, and for a
+//! decision. What
 //! was adopted has a record, so that the next adoption goes on where one was broken off.
 
 use std::collections::BTreeSet;
@@ -61,19 +63,20 @@ fn known(listed: &Listed, records: Option<&ItemRecords>) -> Known {
         return Known::Nothing;
     }
     if evidence::index(records).is_none() && evidence::audit(records).is_none() {
-        return Known::Other("it was deleted, and is there again: mill errors has it once it is checked");
+        return Known::Other("it was deleted, but exists again: mill errors lists it once it is checked");
     }
     if is_listed_as_recorded(listed, records) {
         return Known::Same;
     }
-    Known::Other("it is not listed as it is recorded: mill verify checks it")
+    Known::Other("it differs from its record in the listing: mill verify checks it")
 }
 
 impl Checker {
     /// Takes what a space has and no record knows of into the record, in the name of a user; without one, only counts it.
     ///
     /// # Errors
-    /// With one sentence, where the scope is no space of an account in a store, the store cannot be listed, or the catalogue written.
+    /// With one sentence, where the scope is no space of an account in a store, the store cannot be listed, or the catalogue
+    /// written.
     /// What was adopted until then is recorded.
     pub async fn adopt(
         &self,
@@ -86,7 +89,7 @@ impl Checker {
         };
         let account = self.account_of(scope)?;
         if space.is_reserved() {
-            return Err(format!("{space} is not for content"));
+            return Err(format!("the space {space} is reserved and has no content of users"));
         }
         let subject = TaskSubject {
             kind: TaskKind::Bit,
@@ -131,7 +134,8 @@ impl Checker {
         }
     }
 
-    /// Why content without a record is not adopted with all others of its space: a job is about to record it, or another copy is
+    /// Why content without a record is not adopted with all others of its space: a job is about to record it, or another copy
+    /// is
     /// recorded as something else, so that a person decides of it alone.
     async fn why_not(
         &self,
@@ -142,7 +146,7 @@ impl Checker {
     ) -> Result<Option<String>, String> {
         let (store, item) = (place.store.name(), Item::new(place.space.clone(), key.clone()));
         if is_being_stored(&self.catalogue, store, &item).await? {
-            return Ok(Some("a job stores it, and has not recorded it yet".to_owned()));
+            return Ok(Some("a job is storing it and has not recorded it yet".to_owned()));
         }
         let others: BTreeSet<_> = account.stores.values().filter(|other| *other != store).collect();
         for other in others {
@@ -150,7 +154,7 @@ impl Checker {
             let recorded = [evidence::index(records.as_ref()), evidence::audit(records.as_ref())];
             if recorded.iter().flatten().any(|recorded| is_same(content, recorded) == Some(false)) {
                 let why = format!(
-                    "its copy in {other} is recorded with other content: once mill verify has checked it, decide of it alone"
+                    "its copy in {other} is recorded with other content: once mill verify has checked it, resolve its bit error"
                 );
                 return Ok(Some(why));
             }

@@ -27,7 +27,7 @@ pub struct AskedRemedy<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// It is none for what was found.
-    #[error("{remedy} is no remedy for this: {0}", remedy = .1.as_str())]
+    #[error("{remedy} does not resolve this: {0}", remedy = .1.as_str())]
     Never(String, Remedy),
     /// What the check saw, or the account's name of the space, is not readable.
     #[error("{0}")]
@@ -59,7 +59,8 @@ pub fn task_of(account: &Account, error: &BitError) -> Option<TaskSubject> {
     })
 }
 
-/// Starts what a person asks for to be done about a copy of an account of which something is known to be wrong. A worker does it.
+/// Starts what a person asks for to be done about a copy of an account of which something is known to be wrong. A worker does
+/// it.
 ///
 /// # Errors
 /// Where it is no remedy for what was found, or the catalogue cannot be written.
@@ -76,8 +77,8 @@ pub async fn ask(
     }
     let BitError { store, item, evidence, .. } = error;
     let subject = task_of(account, error);
-    let subject =
-        subject.ok_or_else(|| AskError::Unreadable(format!("the space {} is not the account's", item.space)))?;
+    let subject = subject
+        .ok_or_else(|| AskError::Unreadable(format!("the space {} does not belong to the account", item.space)))?;
     let content = evidence.content.as_deref().or(evidence.provider.as_deref());
     let (account, remedy) = (&*account.name, remedy.as_str());
     let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day: None };

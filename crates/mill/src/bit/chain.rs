@@ -1,7 +1,9 @@
 //! Whether the chain of the reports of an account is whole: nothing of it was changed, removed or inserted.
 //!
-//! The chain is followed from its last seal to the first, as each names the one before it by its place and its hash. What it does
-//! not lead to was inserted. Only the store is needed for that; who has the catalogue, or the hash of a seal that was noted earlier,
+//! The chain is followed from its last seal to the first, as each names the one before it by its place and its hash. What it
+//! does
+//! not lead to was inserted. Only the store is needed for that; who has the catalogue, or the hash of a seal that was noted
+//! earlier,
 //! finds also an end that was cut off, and a chain that was written anew.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -206,7 +208,7 @@ impl Verifying<'_> {
         let same = others.filter(|(_, _, number)| *number == last.number);
         let same: Vec<_> = same.map(|(report, ..)| report.clone()).collect();
         for report in same {
-            let why = format!("it has number {}, and so has {}: one of them was inserted", last.number, last.report);
+            let why = format!("it has number {}, as has {}: one of them was inserted", last.number, last.report);
             self.wrong(&report, &why);
             self.visited.insert(report);
         }

@@ -1,8 +1,11 @@
 //! The comparison of what a store lists and what the content index has, without reading content.
 //!
-//! Both are gone through side by side, a page at a time, so that a space of any size needs the memory of one page. What differs is looked
-//! at again before it counts: at the store by its properties, and at the record before and after that, since an item may have been
-//! changed between the listing and the look at the index. A listing has no checksums: that the one of a store is another one, with the size
+//! Both are gone through side by side, a page at a time, so that a space of any size needs the memory of one page. What differs
+//! is looked
+//! at again before it counts: at the store by its properties, and at the record before and after that, since an item may have
+//! been
+//! changed between the listing and the look at the index. A listing has no checksums: that the one of a store is another one,
+//! with the size
 //! and entity tag that are recorded, is found by checks alone.
 
 use std::collections::BTreeMap;
@@ -182,7 +185,9 @@ impl Checker {
         let account = self.account_of(scope)?;
         match (&scope.space, &scope.key) {
             (_, Some(_)) => Err("a space is compared as a whole".to_owned()),
-            (Some(space), None) if space.is_reserved() => Err(format!("{space} is not for content")),
+            (Some(space), None) if space.is_reserved() => {
+                Err(format!("the space {space} is reserved and has no content of users"))
+            }
             (Some(space), None) => Ok(vec![space.clone()]),
             (None, None) => self.spaces(account, &scope.store).await,
         }

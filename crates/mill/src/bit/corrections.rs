@@ -1,6 +1,7 @@
 //! What is recorded of a copy is brought to what was read: by an event that is appended, in the name of the one who decided it.
 //!
-//! The event is written as that of any change: its intent locks the item, and the store is looked at again under it. A process that
+//! The event is written as that of any change: its intent locks the item, and the store is looked at again under it. A process
+//! that
 //! dies in between leaves an intent without a size, which is settled as *not done*.
 
 use std::time::Duration;
@@ -58,7 +59,7 @@ impl Checker {
             return Err(Stop::Failed(format!("there is no content to record: {verdict}")));
         };
         if !verdict.offers.iter().any(|offer| offer.remedy == remedy) {
-            return Err(Stop::Failed(format!("{} is no remedy for what is there now: {verdict}", remedy.as_str())));
+            return Err(Stop::Failed(format!("{} does not resolve the present state: {verdict}", remedy.as_str())));
         }
         let store = place.store.name();
         let change = if seen.sources.index.is_some() { Change::Update } else { Change::Add };
@@ -97,7 +98,7 @@ impl Checker {
         if !is_as_seen {
             return Err(Outcome::PutOff(CHANGING).into());
         }
-        tracing::info!(%store, %item, user, remedy = remedy.as_str(), %verdict, "recorded what the store has");
+        tracing::info!(%store, %item, user, remedy = remedy.as_str(), %verdict, "recorded the content of the store");
         seen.recorded_by_now(self, place, item).await
     }
 }

@@ -19,7 +19,7 @@ use crate::account::Account;
 use crate::audit::MILL;
 use crate::worker::{Lease, Processed, Processor, Stop};
 
-/// How long a finding waits for a person until it is looked at again.
+/// How long a bit error waits for a decision until it is looked at again.
 const AGAIN: Duration = Duration::from_hours(24);
 
 /// Decides what is done about findings.
@@ -97,10 +97,10 @@ impl Decider {
                 RepairStarted::Cooling => format!("it was repaired automatically within {}", span(COOLDOWN)),
             },
             RepairStart::ByAsking(why) => why.to_string(),
-            RepairStart::Never => "no other copy repairs this".to_owned(),
+            RepairStart::Never => "no other copy can repair this".to_owned(),
         };
         let Known { item, error: BitError { store, detail, .. }, .. } = &known;
-        tracing::info!(%store, %item, detail, why, "a finding waits for a person");
+        tracing::info!(%store, %item, detail, why, "a bit error waits for a decision");
         Ok(Outcome::PutOff(AGAIN).into())
     }
 

@@ -38,7 +38,8 @@ impl Part {
     }
 }
 
-/// Lines of a list: `/account/store/space`, where each part is a name, `*` for any, or the beginning of names and `*`; a store is
+/// Lines of a list: `/account/store/space`, where each part is a name, `*` for any, or the beginning of names and `*`; a store
+/// is
 /// named, or has the number that policies have. Empty lines and what comes behind a `#` say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceList(Vec<[Part; 3]>);
@@ -93,7 +94,7 @@ impl FromStr for SpaceList {
 }
 
 fn read(line: &str) -> Result<[Part; 3], String> {
-    let form = || format!("write /account/store/space in place of {line:?}");
+    let form = || format!("expected /account/store/space, not {line:?}");
     let parts: Vec<_> = line.strip_prefix('/').ok_or_else(form)?.split('/').collect();
     let [account, store, space] = parts[..] else { return Err(form()) };
     Ok([Part::read(account)?, Part::read(store)?, Part::read(space)?])

@@ -12,7 +12,7 @@ use crate::missing::unless_missing;
 use crate::worker::Lease;
 
 /// Why content is not read that is archived in a store without a restore.
-pub(super) const ARCHIVED: &str = "it is archived, and no restore is configured for its store";
+pub(super) const ARCHIVED: &str = "it is archived, but no restore is configured for its store";
 
 /// The digest that is computed of everything that is read, besides those that others have of it.
 const ALGORITHM: Algorithm = Algorithm::Sha256;

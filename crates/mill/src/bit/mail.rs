@@ -59,8 +59,8 @@ impl ReportMail {
         let result = head.coverage.result(head.asked);
         let (word, verdict) = match result {
             ReportResult::Success => return Ok(None),
-            ReportResult::Incomplete => ("INCOMPLETE", "not every item has the proof that its policy asks for"),
-            ReportResult::Failure => ("FAIL", "content is not as it is recorded"),
+            ReportResult::Incomplete => ("INCOMPLETE", "not every item has the proof that its policy requires"),
+            ReportResult::Failure => ("FAIL", "some content is not as recorded"),
         };
         if account.mail.is_empty() {
             return Ok(None);
@@ -107,14 +107,13 @@ impl ReportMail {
                 page(&format!("/mill/reports/{id}"))
             ))
             .paragraph(&format!(
-                "What waits for a decision: queuekeeper mill errors {account}{}. The runbook describes how each finding is handled.",
+                "Bit errors that need a decision: queuekeeper mill errors {account}{}. The runbook describes how to handle each.",
                 page(&format!("/mill/errors?account={account}"))
             ));
         match result {
             ReportResult::Success | ReportResult::Failure => body,
             ReportResult::Incomplete => body.paragraph(&format!(
-                "Checks that have failed for good: queuekeeper mill dead-letters --account {account}{}; they are tried again by queuekeeper mill retry. \
-                 The next loop checks what was never reached.",
+                "Checks that failed permanently: queuekeeper mill dead-letters --account {account}{}; queuekeeper mill retry retries them. The next loop checks items that were not reached.",
                 page(&format!("/mill/dead-letters?account={account}"))
             )),
         }

@@ -1,8 +1,11 @@
 //! The check of a page: of the keys above one and up to another, a thousand of them at most.
 //!
-//! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is unknown is
-//! passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done here where it is plainly
-//! right, by one request; any other becomes a task of its own. What was checked is written when the page ends, and it ends in time:
+//! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is unknown
+//! is
+//! passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done here where it is
+//! plainly
+//! right, by one request; any other becomes a task of its own. What was checked is written when the page ends, and it ends in
+//! time:
 //! what is left of it becomes the next page.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,7 +168,7 @@ impl Checker {
         let Some(page) = page else { return Ok(Outcome::Done.into()) };
         let is_limited = self.accounts.get(&subject.account).is_some_and(|account| account.is_cold(name));
         if page.is_behind_others && is_limited {
-            return Ok(Outcome::Restore(TURN, "waits for what was not read in the last loop".to_owned()).into());
+            return Ok(Outcome::Restore(TURN, "waits for items that were not read in the last loop".to_owned()).into());
         }
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
         let checked = self.check_page(&place, &range, lease).await?;

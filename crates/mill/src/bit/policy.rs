@@ -16,7 +16,8 @@ pub enum ProofPolicy {
     Read,
     /// By the checksum that the store keeps of the whole content: nothing is read.
     Provider,
-    /// By reading the content of one in so many items in each loop, so that each item has its turn. Of the others it is only seen
+    /// By reading the content of one in so many items in each loop, so that each item has its turn. Of the others it is only
+    /// seen
     /// that the store lists them as they are recorded.
     Sample(NonZeroU32),
 }
@@ -71,7 +72,8 @@ impl FromStr for ProofPolicy {
         match text {
             "read" => Ok(Self::Read),
             "provider" => Ok(Self::Provider),
-            _ => sample().ok_or_else(|| format!("write read, provider, or such as read 1/12, in place of {text:?}")),
+            _ => sample()
+                .ok_or_else(|| format!("expected read, provider, or a fraction such as read 1/12, not {text:?}")),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The bit producer: it goes through all content, again and again, and asks for checks of it.
 //!
-//! A loop has a run for each space of each store. Its keys are cut into pages that leave no gap, so that what is written meanwhile is
-//! in one of them. A few spaces are gone through at once; when the checks of one have ended, its run ends, and its report is due.
+//! A loop has a run for each space of each store. Its keys are cut into pages that leave no gap, so that what is written
+//! meanwhile is
+//! in one of them. A few spaces are gone through at once; when the checks of one have ended, its run ends, and its report is
+//! due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -218,8 +220,7 @@ impl BitProducer {
     /// The next pages of a morsel, and how far it is with them. The last one is open: it has what is written meanwhile.
     async fn next(&self, morsel: &Morsel) -> Result<(Advance, Vec<NewPage>), String> {
         let account = self.accounts.get(&morsel.account);
-        let account =
-            account.ok_or_else(|| format!("account {} is not in the configuration any more", morsel.account))?;
+        let account = account.ok_or_else(|| format!("account {} is no longer in the configuration", morsel.account))?;
         let space = account.in_stores(&morsel.space);
         let space = space.ok_or_else(|| format!("{} has no name in the stores", morsel.space))?;
         let store = self.stores.get(&account.name, &morsel.source, &Lease::unlimited())?;

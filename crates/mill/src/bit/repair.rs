@@ -34,7 +34,7 @@ impl FromStr for RepairMode {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let known = [Self::Ask, Self::Automatic].into_iter().find(|mode| mode.as_str() == text);
-        known.ok_or_else(|| format!("write ask or automatic in place of {text:?}"))
+        known.ok_or_else(|| format!("expected ask or automatic, not {text:?}"))
     }
 }
 
@@ -82,13 +82,13 @@ pub enum AskFor {
 impl fmt::Display for AskFor {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ChangedOutside => to.write_str("the content was changed outside"),
-            Self::Conflict => to.write_str("what was seen contradicts itself"),
+            Self::ChangedOutside => to.write_str("the content was changed by another program"),
+            Self::Conflict => to.write_str("the evidence is contradictory"),
             Self::Records => to.write_str("content index and audit log do not agree on what is right"),
             Self::NoChecksum => to.write_str("the store keeps no checksum that confirms what is right"),
-            Self::WriteOnce => to.write_str("the store is declared to be written once"),
+            Self::WriteOnce => to.write_str("the store is configured as write_once"),
             Self::TooMany => write!(to, "{MOST_A_DAY} repairs were started automatically in this store within a day"),
-            Self::Mode => to.write_str("repairs in this store are started by asking"),
+            Self::Mode => to.write_str("automatic repairs are not configured for this store"),
         }
     }
 }
@@ -141,9 +141,9 @@ impl fmt::Display for NotGood {
         to.write_str(match self {
             Self::NotRead => "was not read",
             Self::Missing => "does not have it",
-            Self::NotRecorded => "has it without a record in both content index and audit log",
-            Self::NotAsRecorded => "has other content than is recorded of it",
-            Self::Other => "has other content than is recorded of the copy that is to be repaired",
+            Self::NotRecorded => "has it, but not with a record in both the content index and the audit log",
+            Self::NotAsRecorded => "has other content than recorded for it",
+            Self::Other => "has other content than recorded for the copy to be repaired",
         })
     }
 }

@@ -7,7 +7,8 @@
 //! 4. It is recorded from which copy it is repaired, then that is written under the entity tag that was read.
 //! 5. The copy is read back.
 //!
-//! A process may die at any of them: the next one begins with the first, and finds what was done. Content that is right is written
+//! A process may die at any of them: the next one begins with the first, and finds what was done. Content that is right is
+//! written
 //! in its own place in the same steps. What is to be recorded is read, and recorded where it is what was decided about.
 
 use std::sync::Arc;
@@ -134,7 +135,7 @@ impl Repairer {
         if is_proven(&verdict) {
             return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Repaired).await;
         }
-        Err(Stop::Failed(format!("what was written was read back, and is not what was to be written: {verdict}")))
+        Err(Stop::Failed(format!("the written content was read back and is not the intended content: {verdict}")))
     }
 
     /// Puts a repair off that the mill has started, where those are stopped by now. What has begun to write is worse half done.
@@ -215,7 +216,7 @@ impl Repairer {
         let kept_as = self.put_aside(task, place, item, seen, lease).await?;
         let catalogue = &self.checker.catalogue;
         if !catalogue.begin_repair(target.name(), item, source.name(), kept_as.as_deref()).await? {
-            return Err(Stop::Failed("its repair was ended meanwhile".to_owned()));
+            return Err(Stop::Failed("its repair was cancelled meanwhile".to_owned()));
         }
         let (condition, user) = match &seen.properties {
             Some(old) => (Condition::IfMatch(old.etag.clone()), old.user.clone()),
@@ -243,7 +244,7 @@ impl Repairer {
         match written {
             Ok(_) => {
                 let (store, source, by) = (target.name(), source.name(), &repair.user);
-                tracing::info!(%store, %item, %source, by, kept_as, "wrote a copy again");
+                tracing::info!(%store, %item, %source, by, kept_as, "rewrote a copy");
                 Ok(())
             }
             // It was done, and is read back once its record has followed.
@@ -252,7 +253,8 @@ impl Repairer {
         }
     }
 
-    /// Keeps the damaged content aside, as it was read: under which key. Holds the task where too much would be destroyed within a
+    /// Keeps the damaged content aside, as it was read: under which key. Holds the task where too much would be destroyed
+    /// within a
     /// day.
     async fn put_aside(
         &self,
@@ -272,7 +274,7 @@ impl Repairer {
         let new = NewAside { item, kept_as: &kept_as, reason: "repair", keep: self.keep };
         let limit = (!task.is_released).then_some(self.limit);
         let answer = self.checker.catalogue.put_aside(&of, &new, limit).await?;
-        let answer = answer.ok_or_else(|| format!("what was kept aside of {item} before is being removed"))?;
+        let answer = answer.ok_or_else(|| format!("earlier content of {item} that was kept aside is being removed"))?;
         if !answer.is_allowed {
             return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
         }

@@ -1,7 +1,9 @@
 //! The report on a run: what its checks found is summed up, and written into the account's space for reports.
 //!
-//! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the memory
-//! of one page. A process that dies writes the files again under the same names, until the report is recorded with its seal: that
+//! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the
+//! memory
+//! of one page. A process that dies writes the files again under the same names, until the report is recorded with its seal:
+//! that
 //! is then stored beside them.
 
 use std::collections::BTreeMap;
@@ -31,7 +33,7 @@ use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
 
 /// Why items are skipped.
-const TURN: &str = "its turn to be read is in another loop";
+const TURN: &str = "it is due to be read in another loop";
 
 /// Why items are not read whose store could not be read until the end of the run.
 const WAITING: &str = "it waits for its restore, or for the budget of its store";

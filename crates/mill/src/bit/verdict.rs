@@ -115,7 +115,7 @@ impl Finding {
             Self::AuditAbsent => ("audit_absent", "the audit log has no event"),
             Self::ContentMissing => ("content_missing", "content missing"),
             Self::NotRecorded => ("not_recorded", "stored, not recorded"),
-            Self::ChangedOutside => ("changed_outside", "changed outside"),
+            Self::ChangedOutside => ("changed_outside", "changed by another program"),
             Self::Absent => ("absent", "neither stored nor recorded"),
         }
     }
@@ -190,12 +190,12 @@ impl fmt::Display for Conflict {
         to.write_str(match self {
             Self::MissingAndPresent => "the store has the item and does not have it",
             Self::ContentAndStore => {
-                "content and checksum of the store contradict each other, and no record shows which is right"
+                "the content and the store's checksum contradict each other, and no record shows which is right"
             }
             Self::IndexAndAudit => {
                 "the content index and the audit log contradict each other, and nothing shows which is right"
             }
-            Self::All => "content, checksum of the store and record all contradict each other",
+            Self::All => "the content, the store's checksum and the record all contradict each other",
         })
     }
 }

@@ -1,6 +1,7 @@
 //! A check at once, in the foreground: of an item, a space, or all that an account has in a store.
 //!
-//! It reads everything, whatever the policy of the store asks for, and waits for no round: what is wrong is said at once, and written
+//! It reads everything, whatever the policy of the store asks for, and waits for no round: what is wrong is said at once, and
+//! written
 //! down as what a loop finds.
 
 use std::sync::Arc;
@@ -86,7 +87,7 @@ impl Checker {
         let account = self.account_of(scope)?;
         let spaces = match &scope.space {
             Some(space) => vec![space.clone()],
-            None if scope.key.is_some() => return Err("an item is in a space, and none is named".to_owned()),
+            None if scope.key.is_some() => return Err("a key needs the name of its space".to_owned()),
             None => self.spaces(account, &scope.store).await?,
         };
         let mut totals = Totals::default();
@@ -110,7 +111,7 @@ impl Checker {
                 Ok(None) => break,
                 // What was checked holds all the same.
                 Err(error) => {
-                    tracing::warn!(%error, "old checks cannot be forgotten now");
+                    tracing::warn!(%error, "cannot delete old checks now");
                     break;
                 }
             }
@@ -123,7 +124,7 @@ impl Checker {
         let account = self.accounts.get(&scope.account);
         let account = account.ok_or_else(|| format!("there is no account {:?} in the configuration", scope.account))?;
         if !account.stores.values().any(|name| *name == scope.store) {
-            return Err(format!("{} is no store of {}", scope.store, account.name));
+            return Err(format!("{} is not a store of {}", scope.store, account.name));
         }
         Ok(account)
     }
@@ -201,7 +202,7 @@ impl Checker {
                         Some(checked) => totals.add(subject, checked, say),
                         None => {
                             totals.unchecked += 1;
-                            let why = "a job stores it, and has not recorded it yet".to_owned();
+                            let why = "a job is storing it and has not recorded it yet".to_owned();
                             say(Said::Unchecked(subject.space.clone(), key.clone(), why));
                         }
                     }

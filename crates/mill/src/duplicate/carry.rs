@@ -39,7 +39,7 @@ impl Duplicator {
             SpaceAction::Delete => destination.delete_space(space).await,
             SpaceAction::Orphan => {
                 let (source, destination) = (source.name(), destination.name());
-                tracing::warn!(%space, %source, %destination, "the space is gone at its source, and its copy has items: it stays");
+                tracing::warn!(%space, %source, %destination, "the space no longer exists at its source, but its copy has items; the copy is kept");
                 return Ok(());
             }
         };
@@ -92,7 +92,7 @@ impl Duplicator {
             (Action::SetProperties, Some(properties), Some(old)) => {
                 match destination.set_properties(item, &properties.user, Some(&old.etag)).await {
                     Err(Error { kind: ErrorKind::Archived, .. }) => {
-                        tracing::warn!(%item, store = %destination.name(), "the properties of an archived copy stay as they are");
+                        tracing::warn!(%item, store = %destination.name(), "cannot change the properties of an archived copy");
                         Ok(())
                     }
                     set => set.map(|_written| ()).map_err(Stop::from),
@@ -100,17 +100,17 @@ impl Duplicator {
             }
             (Action::Delete, _, Some(old)) => self.delete(task, places, item, &from, old).await,
             (Action::Lost, ..) => {
-                let why = format!("the store {} has lost {item}: it is recorded as there", source.name());
+                let why = format!("the store {} has lost {item}, which is recorded as present", source.name());
                 Err(self.blame(task, places, item, &from, why).await)
             }
             (Action::Foreign, ..) => {
                 let (source, destination) = (source.name(), destination.name());
-                tracing::warn!(%item, %source, %destination, "the copy has an item that its source never had: it stays");
+                tracing::warn!(%item, %source, %destination, "the copy has an item that its source never had; it is kept");
                 Ok(())
             }
             (Action::Nothing, ..) => Ok(()),
             (Action::Copy | Action::Overwrite | Action::Read | Action::SetProperties | Action::Delete, ..) => {
-                Err(Stop::Failed(format!("{item} changed while it was looked at")))
+                Err(Stop::Failed(format!("{item} changed while it was being checked")))
             }
         }
     }
@@ -174,7 +174,7 @@ impl Duplicator {
         let new = NewAside { item, kept_as: &kept_as, reason, keep: self.delete_after };
         let limit = (!task.is_released).then_some(self.limit);
         let answer = self.catalogue.put_aside(&of, &new, limit).await?;
-        let answer = answer.ok_or_else(|| format!("what was kept aside of {item} before is being removed"))?;
+        let answer = answer.ok_or_else(|| format!("earlier content of {item} that was kept aside is being removed"))?;
         if !answer.is_allowed {
             return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
         }
@@ -207,15 +207,15 @@ impl Duplicator {
             // It was done, and its record follows.
             Ok(()) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Ok(()),
             Err(error) if matches!(error.kind, ErrorKind::Digest { .. } | ErrorKind::Size { .. }) => {
-                let why =
-                    format!("what {} has of {item} is damaged, and was not copied: {error}", places.source.name());
+                let why = format!("{item} is damaged in {} and was not copied: {error}", places.source.name());
                 Err(self.blame(task, places, item, from, why).await)
             }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Refuses to copy what is not as it was recorded: content that was changed around this program. What nobody recorded is copied
+    /// Refuses to copy what is not as it was recorded: content that was changed around this program. What nobody recorded is
+    /// copied
     /// only to where nothing is or was, as long as no check has found it: then a person decides.
     async fn check_source(
         &self,
@@ -229,13 +229,13 @@ impl Duplicator {
         }
         let (source, destination) = (places.source.name(), places.destination.name());
         let why = if from.is_recorded() {
-            format!("the content in {source} is not as it was recorded, so that it is not copied; check its integrity")
+            format!("the content in {source} differs from its record, so it is not copied; check its integrity")
         } else if to.properties.is_some() || to.record() != Record::Never {
             format!(
-                "{source} has no record of its content, so that nothing is written over in {destination}; check its integrity"
+                "the content in {source} has no record, so the copy in {destination} is not overwritten; check its integrity"
             )
         } else if let Some(error) = self.catalogue.bit_error(source, item).await? {
-            format!("the content in {source} is not copied before bit error {} is resolved: {}", error.id, error.detail)
+            format!("the content in {source} is not copied until bit error {} is resolved: {}", error.id, error.detail)
         } else if is_being_stored(&self.catalogue, source, item).await? {
             return Err(Outcome::PutOff(STORING).into());
         } else {

@@ -85,7 +85,7 @@ impl FromStr for ByteAmount {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        read(text).map(Self).ok_or_else(|| format!("write bytes, such as 100GiB or 512MiB, in place of {text:?}"))
+        read(text).map(Self).ok_or_else(|| format!("expected bytes, such as 100GiB or 512MiB, not {text:?}"))
     }
 }
 

@@ -38,10 +38,10 @@ impl Hours {
     /// With what is wrong, and what to write.
     pub fn new(time_zone: &str, windows: &[impl AsRef<str>]) -> Result<Self, String> {
         let found = TimeZone::get(time_zone).map_err(|_unknown| {
-            format!("this machine knows no time zone {time_zone:?}; write one such as America/Los_Angeles or UTC")
+            format!("this machine has no time zone {time_zone:?}; expected one such as America/Los_Angeles or UTC")
         })?;
         if windows.is_empty() {
-            return Err("there are no windows, so that no task would ever begin; write some".to_owned());
+            return Err("there are no windows, so no task would ever start; add at least one".to_owned());
         }
         let windows = windows.iter().map(|text| text.as_ref().parse()).collect::<Result<_, _>>()?;
         Ok(Self { name: time_zone.to_owned(), time_zone: found, windows })
@@ -104,9 +104,7 @@ impl FromStr for Window {
         };
         let read = window().filter(|(_, from, to)| from != to);
         let (days, from, to) = read.ok_or_else(|| {
-            format!(
-                "write days and times, such as \"Mon-Fri 20:00-06:00\" or \"Sat,Sun 00:00-24:00\", in place of {text:?}"
-            )
+            format!("expected days and times, such as \"Mon-Fri 20:00-06:00\" or \"Sat,Sun 00:00-24:00\", not {text:?}")
         })?;
         Ok(Self { text: text.to_owned(), days, from, to })
     }

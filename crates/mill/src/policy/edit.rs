@@ -81,9 +81,7 @@ pub enum SaveError {
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
     /// Somebody else changed the policy meanwhile. Nothing was written.
-    #[error(
-        "the policy of {0} was changed since this was prepared; look at it as it is now, and make the change again"
-    )]
+    #[error("the policy of {0} was changed after this preview; review it and repeat the change")]
     Conflict(String),
     /// A file or the catalogue could not be read or written.
     #[error("{0}")]
@@ -137,7 +135,8 @@ fn change(account: &Account, space: &SpaceName, pair: &Pair, figures: &Figures) 
     })
 }
 
-/// Writes the files of an account, and brings what they say into force with all that it ends, where the version is still the one
+/// Writes the files of an account, and brings what they say into force with all that it ends, where the version is still the
+/// one
 /// that the change was made to.
 ///
 /// # Errors

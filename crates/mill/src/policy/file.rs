@@ -25,13 +25,13 @@ pub enum FileError {
     #[error("{0} bytes long; a policy file has at most {MOST_BYTES}")]
     TooLong(usize),
     /// It is no text.
-    #[error("no UTF-8 text")]
+    #[error("not UTF-8 text")]
     NoText,
     /// It is no JSON, or has another form.
     #[error("{0}")]
     Form(String),
     /// It has a key that is nearly one of a policy: read over, what it says would be taken away.
-    #[error("the key {found:?} is unknown; write {meant}, or take it out")]
+    #[error("the key {found:?} is unknown; use {meant}, or remove it")]
     Misspelt {
         /// The key.
         found: String,

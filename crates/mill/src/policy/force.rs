@@ -88,12 +88,12 @@ pub async fn in_force(catalogue: &Catalogue, source: &PolicySource, account: &Ac
     if known.as_ref() != Some(&now.policy) {
         let reason = match known {
             None => "its file was read for the first time",
-            Some(_) => "its file was changed, and this much was added",
+            Some(_) => "its file was changed; these additions were applied",
         };
         let content = write_policy(&now.policy);
         let recorded = catalogue.record_policy(&account.name, last, MILL, reason, &content).await;
         if !recorded.map_err(|error| PolicyError::Catalogue(error.to_string()))? {
-            let why = format!("the policy of {} was changed at the same time; it is read again", account.name);
+            let why = format!("the policy of {} was changed at the same time; reading it again", account.name);
             return Err(PolicyError::Catalogue(why));
         }
     }
@@ -135,7 +135,7 @@ pub async fn apply(
         let recorded = catalogue.record_policy(&account.name, last, user, reason, &write_policy(&found)).await;
         if !recorded.map_err(|error| error.to_string())? {
             return Err(format!(
-                "the policy of {} was changed at the same time; look at it, and try again",
+                "the policy of {} was changed at the same time; review it and try again",
                 account.name
             ));
         }
@@ -151,7 +151,8 @@ async fn known(catalogue: &Catalogue, account: &Account) -> Result<(Option<u64>,
     Ok((last.map(|last| last.id), policy))
 }
 
-/// Whether the list names accounts that the configuration does not have while it lacks some that are there: a misspelt name. One
+/// Whether the list names accounts that the configuration does not have while it lacks some that are there: a misspelt name.
+/// One
 /// sentence; `None` where it does not, or cannot be read.
 pub async fn stray_accounts(source: &PolicySource, accounts: &BTreeMap<String, Account>) -> Option<String> {
     let list = source.read(ACCOUNTS_FILE).await.ok()??;
@@ -162,7 +163,7 @@ pub async fn stray_accounts(source: &PolicySource, accounts: &BTreeMap<String, A
     let is_stray = !strangers.is_empty() && !lacking.is_empty();
     is_stray.then(|| {
         format!(
-            "{ACCOUNTS_FILE} names {}, which the configuration does not have, and not {}, which is copied nowhere",
+            "{ACCOUNTS_FILE} names {}, which is not in the configuration, but not {}, of which nothing is copied",
             quoted(strangers),
             quoted(lacking)
         )

@@ -16,7 +16,8 @@ use crate::limits::{ColdStore, RestoreSettings};
 /// The least wait for a budget of which there will be enough.
 const LEAST_WAIT: Duration = Duration::from_mins(1);
 
-/// For how long a restore that has not ended in time is not asked for again: as long as a task takes to fail for good, and then some.
+/// For how long a restore that has not ended in time is not asked for again: as long as a task takes to fail for good, and then
+/// some.
 const NOT_AGAIN: Duration = Duration::from_hours(24);
 
 /// What a store of which reading costs is read with.
@@ -56,7 +57,7 @@ impl Cold {
         let minute = match answer.map_err(|error| fails(unavailable(&error)))? {
             BytesAnswer::Allowed { minute } => minute,
             BytesAnswer::UsedUp(after) => {
-                let why = format!("waits, as bytes_out_per_day of {} ({most}) is used up", store.name());
+                let why = format!("waits because bytes_out_per_day of {} ({most}) is used up", store.name());
                 let (after, is_of_store) = (after.max(LEAST_WAIT), true);
                 return Err(fails(ErrorKind::NotYet(NotYet { why, after, is_of_store })));
             }
@@ -97,19 +98,19 @@ impl Cold {
         let forget_after = limit.saturating_add(NOT_AGAIN);
         match self.catalogue.allow_restore(name, item, most, forget_after).await {
             Ok(RestoreAnswer::UsedUp(after)) => {
-                let why = format!("waits, as restores_per_day of {name} ({most}) are used up");
+                let why = format!("waits because restores_per_day of {name} ({most}) is used up");
                 not_yet(why, after.max(poll), true)
             }
             Ok(RestoreAnswer::Allowed) => {
                 if let Err(error) = store.restore(item, request).await {
                     return error;
                 }
-                tracing::info!(store = %name, %item, tier = request.tier.as_str(), "asked for the restore of an archived item");
+                tracing::info!(store = %name, %item, tier = request.tier.as_str(), "requested the restore of an archived item");
                 if let Err(error) = self.catalogue.restore_asked(name, item).await {
                     return failed(store, item, unavailable(&error));
                 }
                 not_yet(
-                    format!("waits for its restore from the archive of {name}, which was just asked for"),
+                    format!("waits for its restore from the archive of {name}, which was just requested"),
                     poll,
                     false,
                 )
@@ -125,11 +126,11 @@ impl Cold {
                         format!("{minutes} min")
                     };
                     let why = format!(
-                        "its restore was asked for at {at} and has not ended within {limit}; a look at it from {again} on asks for it again"
+                        "its restore was requested at {at} and has not ended within {limit}; it can be requested again from {again} on"
                     );
                     return failed(store, item, ErrorKind::Unreadable(why));
                 }
-                let why = format!("waits for its restore from the archive of {name}, which was asked for at {at}");
+                let why = format!("waits for its restore from the archive of {name}, which was requested at {at}");
                 not_yet(why, poll.min(left), false)
             }
             Err(error) => failed(store, item, unavailable(&error)),

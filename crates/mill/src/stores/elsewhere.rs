@@ -16,7 +16,8 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The content that a store has in a state, from the copy; `None` where that has not the same by the content index, or cannot be
+    /// The content that a store has in a state, from the copy; `None` where that has not the same by the content index, or
+    /// cannot be
     /// read.
     ///
     /// # Errors
@@ -30,12 +31,12 @@ impl Elsewhere {
         let Some((expected, there)) = self.same(store, item, state).await else { return Ok(None) };
         match self.copy.get(item, None, there.etag.as_ref()).await {
             Ok(Content { properties, chunks }) => {
-                let damaged = format!("what {} has of {item} is not what was recorded", self.copy.name());
+                let damaged = format!("{item} differs from its record in {}", self.copy.name());
                 Ok(Some(Content { properties, chunks: checked(chunks, expected, damaged) }))
             }
             Err(error @ Error { kind: ErrorKind::NotYet(_), .. }) => Err(error),
             Err(error) => {
-                tracing::warn!(%error, %item, %store, "the copy cannot be read, so that the store itself is");
+                tracing::warn!(%error, %item, %store, "cannot read the copy; reading from the store itself");
                 Ok(None)
             }
         }

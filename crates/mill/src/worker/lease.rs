@@ -92,7 +92,7 @@ impl Lease {
             // The lease begins before the request is sent, at the latest.
             match catalogue.extend_task(task, times.lease).await {
                 Ok(true) => until = now + times.lease.saturating_sub(times.margin),
-                Ok(false) => return "another worker has it, as its lease had ended",
+                Ok(false) => return "another worker has it, because its lease had ended",
                 // It is tried again at the next look, while there is time.
                 Err(_) if Instant::now() < until => {}
                 Err(_) => return "its lease could not be extended",

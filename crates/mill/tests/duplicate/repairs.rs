@@ -166,7 +166,7 @@ on_all! {
         world.put(&replica(), false, &item("rotten"), "the c0ntent", "text/plain").await;
         let processed = repair(&world, "rotten", None).await;
         let Outcome::Failed(why) = &processed.outcome else { panic!("{processed:?}") };
-        assert!(why.contains("replica has other content than is recorded of it"), "{why}");
+        assert!(why.contains("replica has other content than recorded for it"), "{why}");
         let [check] = &processed.follow_ups[..] else { panic!("{processed:?}") };
         assert_eq!((check.subject.kind, &check.subject.destination), (TaskKind::Bit, &Some(replica())));
         assert_eq!(has(&world, &main(), &item("rotten")).await, damaged);

@@ -106,7 +106,7 @@ on_all! {
         }
         world.bare[&main()].delete(&item("lost"), None).await.unwrap();
         world.put(&main(), false, &item("changed"), "two", "text/plain").await;
-        for (key, why) in [("lost", "has lost"), ("changed", "not as it was recorded")] {
+        for (key, why) in [("lost", "has lost"), ("changed", "differs from its record")] {
             let processed = world.duplicate(Some(key)).await;
             assert!(failure(&processed).contains(why), "{processed:?}");
             // The source is to be checked.
@@ -132,7 +132,7 @@ on_all! {
         let processed = world.duplicate(Some("changed")).await;
         assert!(matches!(processed.outcome, Outcome::PutOff(_)) && processed.follow_ups.is_empty(), "{processed:?}");
         world.catalogue.settle(&under_way, &Settlement::NotDone).await.unwrap();
-        assert!(failure(&world.duplicate(Some("changed")).await).contains("not as it was recorded"));
+        assert!(failure(&world.duplicate(Some("changed")).await).contains("differs from its record"));
 
         // Bytes that rot in place: the store does not see it before they are read.
         world.bare[&replica()].delete(&item("rotten"), None).await.unwrap();

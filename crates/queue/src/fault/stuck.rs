@@ -122,8 +122,7 @@ impl Provisioning {
     pub fn remedy(self) -> &'static str {
         match self {
             Self::WaitingForSpace => {
-                "Free working storage, or enlarge it. Otherwise it is freed only when jobs pass Notify: check whether \
-                 they do. The daemons check again every five minutes, and five waiting jobs fill a daemon."
+                "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do. The daemons check again every five minutes, and five waiting jobs fill a daemon."
             }
             Self::LockedWithSpace => {
                 "The daemons check the space every five minutes. After that, look at the log of the daemon that holds \
@@ -131,8 +130,7 @@ impl Provisioning {
             }
             Self::Locked => "Check how full the working storage is, and the log of the daemon that holds the locks.",
             Self::WaitingForGrant => {
-                "Free working storage, or enlarge it. Otherwise it is freed only when jobs pass Notify: check whether \
-                 they do. The log of the provisioning daemon says what each job needs."
+                "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do. The log of the provisioning daemon shows what each job needs."
             }
             Self::NoDaemon => "Check whether an ingest daemon is running, and what is at the head of the state.",
         }

@@ -266,7 +266,7 @@ faults! {
     /// Jobs wait and no daemon takes any.
     NoDaemon "no_daemon" {
         title: "State without a daemon",
-        effect: "Its jobs do not move, whatever other reason is shown.",
+        effect: "Its jobs do not move, regardless of any other reason that is shown.",
         fix: "Start the daemons, or check their logs for the reason why they take no jobs.",
         severity: Error,
         blocks: [State],
@@ -277,7 +277,7 @@ faults! {
     /// A state that no job leaves.
     StuckState "stuck_state" {
         title: "Stuck state",
-        effect: "No job leaves the state: jobs in every earlier state wait, too.",
+        effect: "No job leaves the state: jobs in every earlier state wait too.",
         fix: "Check whether a daemon for that state is running, what its log says, and what is at the head of the state.",
         severity: Error,
         blocks: [State],

@@ -32,7 +32,7 @@ impl Queue {
             return invalid("it is not a lock");
         }
         if path.is_pause() {
-            return invalid("it keeps a queue or collection back by an operator's action, and is released, not broken");
+            return invalid("it is a pause or hold by an operator: unpause or release it instead");
         }
         let status = match &path {
             Path::JobNode(job, _) => Some(Path::JobNode(*job, JobNode::Status)),

@@ -32,21 +32,20 @@ impl Queue {
             (Fault::DeletedBatchBlocksReporting, _) => {
                 changes.delete(processing, None);
                 format!(
-                    "Removes the empty batch-processing of batch {id}, so that it no longer blocks reporting. The \
-                     batch remains, Deleted: purge it, since the daemons' clean-up passes it over."
+                    "Removes the empty batch-processing of batch {id}, so it no longer blocks reporting. The batch remains, Deleted: purge it, because the daemons' cleanup skips it."
                 )
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Failed))
                 if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
-                format!("Makes an empty batch-processing for batch {id}, which can then be reported again.")
+                format!("Creates an empty batch-processing for batch {id}, which can then be reported again.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Completed))
                 if inspection.batch.references(Outcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
-                format!("Makes an empty batch-processing for batch {id}, which the daemons' clean-up then removes.")
+                format!("Creates an empty batch-processing for batch {id}, which the daemons' cleanup then removes.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
                 return invalid("it is Deleted and remains until it is purged: purge it by name, or clean up");

@@ -126,7 +126,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 Begun::Left(left) => {
                     let settled = self.resolve(*left, now).await;
                     settled.map_err(|why| {
-                        target.unavailable(&format_args!("a change that was left is unresolved: {why}"))
+                        target.unavailable(&format_args!("an interrupted change is unresolved: {why}"))
                     })?;
                     Duration::ZERO
                 }
@@ -138,7 +138,7 @@ impl<S: Store + ?Sized> Audited<S> {
             if Instant::now() + wait > until {
                 return Err(match rival {
                     Some(rival) => target.error(ErrorKind::Held(format!("{rival}; try again then"))),
-                    None => target.unavailable(&"it is changed all the time; try again later"),
+                    None => target.unavailable(&"it keeps changing; try again later"),
                 });
             }
             if let Some(rival) = rival.filter(|_| !is_announced && began.elapsed() + wait >= ANNOUNCED_AFTER) {

@@ -56,7 +56,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 Err(Unresolved::Sink(error @ SinkError::Unavailable(_))) => return Err(error),
                 Err(why) => {
                     let change = change.as_str();
-                    tracing::warn!(intent = %id, change, error = %why, "failed to resolve a change that was left");
+                    tracing::warn!(intent = %id, change, error = %why, "failed to resolve an interrupted change");
                     resolved.failed += 1;
                 }
             }
@@ -70,7 +70,7 @@ impl<S: Store + ?Sized> Audited<S> {
             // First, so that what is seen is the end of it.
             if let (Some(upload), Some(item)) = (&left.upload, item_of(&left)) {
                 self.store.abort_upload(&item, upload).await?;
-                tracing::info!(store = %self.store.name(), %item, upload, "ended an upload that a process has left");
+                tracing::info!(store = %self.store.name(), %item, upload, "ended an abandoned upload");
             }
             self.decide(&left).await
         };

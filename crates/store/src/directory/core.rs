@@ -154,7 +154,7 @@ impl Core {
                 return Ok(Some(Opened { file, properties }));
             }
         }
-        Err(ErrorKind::Unavailable("it changes all the time; try again".to_owned()))
+        Err(ErrorKind::Unavailable("it keeps changing; try again".to_owned()))
     }
 
     pub(super) fn etag(tree: &Tree, names: &[Vec<u8>]) -> Result<Option<EntityTag>, ErrorKind> {
@@ -232,7 +232,7 @@ impl Core {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ErrorKind::Unavailable("its directories change all the time; try again".to_owned()))
+        Err(ErrorKind::Unavailable("its directories keep changing; try again".to_owned()))
     }
 
     /// Turns a file that is in the way into a directory.
@@ -264,7 +264,7 @@ impl Core {
             tree.prune(&names);
             return Ok(true);
         }
-        Err(ErrorKind::Unavailable("its directories change all the time; try again".to_owned()))
+        Err(ErrorKind::Unavailable("its directories keep changing; try again".to_owned()))
     }
 
     pub(super) fn set_properties(
@@ -300,7 +300,7 @@ fn unknown(error: io::Error) -> ErrorKind {
 /// it, and it is swept.
 fn left_behind(removed: io::Result<()>) {
     if let Err(error) = removed {
-        tracing::warn!("cannot remove a record of content that is gone, which is tried again later: {error}");
+        tracing::warn!("cannot remove a record of deleted content; will retry later: {error}");
     }
 }
 
@@ -315,7 +315,8 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.kind(), DirectoryNotEmpty | IsADirectory | NotADirectory | NotFound)
 }
 
-/// Dates a file that is complete by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file system
+/// Dates a file that is complete by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file
+/// system
 /// dates what is written by its tick of some milliseconds, in which a file can be written twice.)
 pub(super) fn stamp(file: &fs::File) -> io::Result<EntityTag> {
     file.set_modified(SystemTime::now())?;

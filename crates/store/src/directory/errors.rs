@@ -15,18 +15,17 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
     }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::ACCESS | Errno::PERM) => ErrorKind::Refused(
-            "this user may not do that there; change owner or mode of the file, or of the directories above it"
-                .to_owned(),
+            "permission denied; change the owner or mode of the file, or of the directories above it".to_owned(),
         ),
         Some(Errno::ROFS) => ErrorKind::Refused("the file system is mounted read-only".to_owned()),
         Some(Errno::XDEV) => ErrorKind::Refused(
             "a space and the store's directory are on different file systems; mount them as one".to_owned(),
         ),
         Some(Errno::NAMETOOLONG) => {
-            ErrorKind::Unsupported("the file system takes no name or path of that length".to_owned())
+            ErrorKind::Unsupported("the file system does not support a name or path of that length".to_owned())
         }
         Some(Errno::ILSEQ | Errno::INVAL) => {
-            ErrorKind::Unsupported(format!("the file system does not take that name ({error})"))
+            ErrorKind::Unsupported(format!("the file system does not support that name ({error})"))
         }
         Some(Errno::NOTDIR) => ErrorKind::Refused(
             "a file or a symbolic link is where the store needs a directory; move it away".to_owned(),
@@ -54,7 +53,8 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
     }
 }
 
-/// Checks that the directory of a store is the one that was opened: `own` is in it from then on, and not in the mount point of a
+/// Checks that the directory of a store is the one that was opened: `own` is in it from then on, and not in the mount point of
+/// a
 /// volume that is away.
 pub(super) fn check_there(top: &Path, own: &Path) -> Result<(), ErrorKind> {
     if own.is_dir() {
@@ -63,7 +63,7 @@ pub(super) fn check_there(top: &Path, own: &Path) -> Result<(), ErrorKind> {
     let shown = top.display();
     Err(ErrorKind::Unavailable(if top.is_dir() {
         format!(
-            "{shown} does not have what this program keeps in it; mount its volume there, or restart where it is right"
+            "{shown} does not have this store's marker; mount its volume there, or restart if it is the right directory"
         )
     } else {
         format!("there is no directory {shown}; mount its volume")

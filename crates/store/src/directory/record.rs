@@ -103,7 +103,7 @@ impl Records {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let path = path.display();
                 return Err(ErrorKind::Refused(format!(
-                    "this user may read the item and not its record {path}, which has its digests; change the owner or mode of the record"
+                    "the item is readable, but not its record {path}, which has its digests; change the owner or mode of the record"
                 )));
             }
             Err(error) => return Err(error.into()),

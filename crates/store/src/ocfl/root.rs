@@ -168,7 +168,7 @@ impl Root {
         }
         let capabilities = self.store.probe().await?;
         if !(capabilities.if_absent && capabilities.if_match) {
-            let why = "the store does not hold conditions on writes, so two writers would overwrite each other";
+            let why = "the store does not support conditional writes, so two writers would overwrite each other";
             return Err(self.wrong(why.to_owned()));
         }
         for (key, text) in [(CONFIG_KEY, CONFIG), (LAYOUT_KEY, LAYOUT), (DECLARATION_KEY, DECLARATION)] {

@@ -54,7 +54,7 @@ pub(super) struct Target {
 
 impl Failure {
     pub(super) fn timed_out(target: &Target, limit: Duration) -> Self {
-        let text = format!("no answer came from {} within {} s", target.endpoint, limit.as_secs_f32());
+        let text = format!("no answer from {} within {} s", target.endpoint, limit.as_secs_f32());
         Self::unanswered(text, true)
     }
 
@@ -87,7 +87,7 @@ impl Failure {
             SdkError::ResponseError(context) => {
                 let status = context.raw().status().as_u16();
                 if (200..300).contains(&status) && !is_markup(context.raw()) {
-                    let text = format!("the answer of {} broke off or cannot be read: {chain}", target.endpoint);
+                    let text = format!("the answer of {} was interrupted or cannot be read: {chain}", target.endpoint);
                     return Self { status: Some(status), ..Self::unanswered(text, true) };
                 }
                 Self::answered(context.raw(), "", "", target)
@@ -119,10 +119,12 @@ impl Failure {
             return never(format!("the certificate of {endpoint} {why} ({chain})"));
         }
         if has("invalidcontenttype") || has("corrupt message") || has("wrong version number") {
-            return never(format!("{endpoint} speaks no TLS; use http:// or the port for https ({chain})"));
+            return never(format!("{endpoint} does not use TLS; use http:// or the port for https ({chain})"));
         }
         if has("invalid http version") {
-            return never(format!("{endpoint} speaks no HTTP; if that is its port for TLS, use https:// ({chain})"));
+            return never(format!(
+                "{endpoint} does not use plain HTTP; if that is its port for TLS, use https:// ({chain})"
+            ));
         }
         if has("dns error") || has("failed to lookup") || has("name or service not known") {
             let text = format!("the host name of {endpoint} is not found; check endpoint and DNS ({chain})");
@@ -190,7 +192,7 @@ impl Failure {
             }
             "RequestTimeTooSkewed" => "this machine's clock differs from the service's; set it by NTP".to_owned(),
             "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "MethodNotAllowed" => {
-                format!("access to {place} is denied; permit it for these credentials ({})", say(code, words))
+                format!("access to {place} is denied; grant it to these credentials ({})", say(code, words))
             }
             "NoSuchBucket" => format!("the bucket of {place} does not exist at {endpoint}; create it, or correct url"),
             "PermanentRedirect" | "TemporaryRedirect" | "IllegalLocationConstraintException" => {
@@ -203,7 +205,7 @@ impl Failure {
             NO_S3 if is_wrong_scheme(raw) => format!("{endpoint} is a port for https; use https:// (status {status})"),
             NO_S3 => {
                 format!(
-                    "{endpoint} answers with a web page (status {status}), so it is no S3 service; correct endpoint"
+                    "{endpoint} answers with a web page (status {status}), so it is not an S3 service; correct endpoint"
                 )
             }
             "" => match status {

@@ -82,7 +82,7 @@ impl Inner {
 
 fn check(key: &Key, refused: &[KeyForm]) -> Result<(), ErrorKind> {
     match refused.iter().find(|form| form.is_of(key)) {
-        Some(form) => Err(ErrorKind::Unsupported(format!("the service takes a key with {form} for another one"))),
+        Some(form) => Err(ErrorKind::Unsupported(format!("the service confuses a key with {form} with another one"))),
         None => Ok(()),
     }
 }

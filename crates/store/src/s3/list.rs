@@ -176,7 +176,7 @@ impl Cursor {
         }
         let key = Key::new(key).map_err(|error| ErrorKind::Answer(error.to_string()))?;
         if let Some(last) = self.last.as_ref().filter(|last| **last >= key) {
-            return wrong(format!("the listing has {key} behind {last}, against the order of their bytes"));
+            return wrong(format!("the listing has {key} after {last}, which is not in the order of their bytes"));
         }
         self.last = Some(key.clone());
         if let Some(after) = self.after.as_ref().filter(|after| **after >= key) {
@@ -184,7 +184,7 @@ impl Cursor {
             if after.as_str().is_none() {
                 return Ok(None);
             }
-            return wrong(format!("the listing has {key}, and only keys behind {after} were requested"));
+            return wrong(format!("the listing has {key}, but only keys after {after} were requested"));
         }
         if !key.as_bytes().starts_with(&self.prefix) {
             return Ok(None);

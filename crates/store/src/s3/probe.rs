@@ -120,7 +120,8 @@ impl Inner {
         loop {
             left -= 1;
             let bucket = self.place.bucket(&space)?;
-            let needed = |why: String| format!("the bucket {bucket} is needed for probes, and cannot be made: {why}");
+            let needed =
+                |why: String| format!("the bucket {bucket} is needed for probes, but cannot be created: {why}");
             let made = self.create_space(&space).await.map_err(|kind| match kind {
                 ErrorKind::Refused(why) => ErrorKind::Refused(needed(why)),
                 kind => kind,
@@ -160,7 +161,7 @@ impl Inner {
         let first = put(one, &Condition::None).await.map_err(|failure| failure.kind(false))?;
         let Some(first) = first else {
             let endpoint = &self.target.endpoint;
-            let why = format!("{endpoint} answers without an entity tag, so it is no S3 service; correct endpoint");
+            let why = format!("{endpoint} answers without an entity tag, so it is not an S3 service; correct endpoint");
             return Err(ErrorKind::Refused(why));
         };
         let is_md5 = md5_of_tag(&first).is_some_and(|md5| digests().get(Algorithm::Md5) == Some(&md5));

@@ -196,7 +196,7 @@ async fn a_space_that_holds_something_else_is_no_storage_root() {
     open("begun").await.unwrap();
 
     let error = Root::open(memory_without_conditions(), "objects".parse().unwrap()).await.unwrap_err().to_string();
-    assert!(error.contains("does not hold conditions"), "{error}");
+    assert!(error.contains("does not support conditional writes"), "{error}");
 }
 
 fn memory_without_conditions() -> Arc<dyn Store> {

@@ -68,7 +68,7 @@ async fn tls_that_does_not_fit_says_what_to_change() {
     let (server, mut config) = self::server(Settings::default()).await;
     config.endpoint = Some(server.endpoint().replace("http://", "https://"));
     let plain = line(config).await;
-    assert!(plain.contains("speaks no TLS; use http://"), "{plain}");
+    assert!(plain.contains("does not use TLS; use http://"), "{plain}");
 }
 
 #[tokio::test]
@@ -108,7 +108,7 @@ async fn an_endpoint_that_is_no_s3_or_not_there_says_so() {
         let expected = match answer {
             "" => "if that is its port for https, use https://",
             answer if answer.contains("HTTPS port") => "is a port for https; use https://",
-            _ => "so it is no S3 service; correct endpoint",
+            _ => "so it is not an S3 service; correct endpoint",
         };
         assert!(page.contains(expected), "{page}");
     }
@@ -124,7 +124,7 @@ async fn a_probe_of_a_store_that_is_away_does_not_repeat_its_request() {
     config.timeouts.connect = Duration::from_millis(100);
     server.inject(Fault::new(Effect::Stall(Point::Arrival, None)));
     let silent = line(config.clone()).await;
-    assert!(silent.contains("no answer came from"), "{silent}");
+    assert!(silent.contains("no answer from"), "{silent}");
     server.stop().await;
     let refused = line(config.clone()).await;
     assert!(refused.contains("refuses connections"), "{refused}");

@@ -98,7 +98,7 @@ async fn files_that_cannot_be_used_end_the_attempt_by_name() {
     let swapped = Identity { cert_file: one.key_file.clone(), key_file: one.cert_file.clone() };
     for (ca_file, identity, named) in [
         (&missing, None, "missing.pem"),
-        (&one.key_file, None, "one-key.pem cannot be used for TLS: it holds no certificate"),
+        (&one.key_file, None, "one-key.pem cannot be used for TLS: it contains no certificate"),
         (&ours.ca_file, Some(mixed), "does not match the key"),
         (&ours.ca_file, Some(swapped), "one-key.pem"),
     ] {

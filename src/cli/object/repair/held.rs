@@ -129,7 +129,7 @@ impl WriteGuard for RepairGuard {
 impl Session {
     /// Returns while the lock is ours; without an answer for as long as the session lasts, it may be another's.
     async fn pass(&self) -> Result<(), String> {
-        let lost = || "the session with ZooKeeper is lost, and the lock of the object with it".to_owned();
+        let lost = || "the session with ZooKeeper was lost, and with it the lock of the object".to_owned();
         tokio::select! {
             biased;
             () = ended(&self.client) => Err(lost()),

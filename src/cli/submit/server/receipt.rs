@@ -140,10 +140,7 @@ impl Server {
                 "completed" | "failed" => return Ok(view),
                 state @ ("deleted" | "withdrawn" | "removed" | "refused") => {
                     let outcome = view["outcome"].as_str().map(|outcome| format!(" ({outcome})")).unwrap_or_default();
-                    return Err(CommandError::new(
-                        FAILED,
-                        format!("{id} was {state}{outcome} while it was waited for"),
-                    ));
+                    return Err(CommandError::new(FAILED, format!("{id} was {state}{outcome} while waiting for it")));
                 }
                 _ => {}
             }

@@ -87,7 +87,7 @@ impl Server {
         let answered = tokio::select! {
             answered = request => self.answer(answered).await,
             () = stalled(&sending, offset, transfer) => {
-                let why = format!("{} took nothing for {} s", self.url, SILENCE.as_secs());
+                let why = format!("{} accepted no data for {} s", self.url, SILENCE.as_secs());
                 Err(Trouble::Passing(why))
             }
         };
@@ -102,7 +102,10 @@ impl Server {
 fn come(view: &Value, content: &Content) -> Result<u64, CommandError> {
     let offset = view["offset"].as_u64().unwrap_or(0);
     if offset > content.size() {
-        let why = format!("{offset} bytes of this deposit have come, and it has {}; use another --key", content.size());
+        let why = format!(
+            "the server has {offset} bytes of this deposit, which has only {}; use another --key",
+            content.size()
+        );
         return Err(CommandError::new(FAILED, why));
     }
     Ok(offset)

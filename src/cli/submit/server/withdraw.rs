@@ -80,5 +80,5 @@ impl Server {
 
 /// That it was not seen how a withdrawal ended.
 fn unknown(id: &str, why: &str) -> CommandError {
-    CommandError::new(UNKNOWN, format!("{why}; whether {id} is withdrawn is not known: run the same command again"))
+    CommandError::new(UNKNOWN, format!("{why}; it is unknown whether {id} was withdrawn: run the same command again"))
 }

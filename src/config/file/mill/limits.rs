@@ -51,7 +51,7 @@ pub(super) fn check(
     let known = |name: &str| {
         let store = stores.iter().find(|store| store.as_str() == name).cloned();
         let all: Vec<_> = stores.iter().map(StoreName::as_str).collect();
-        store.ok_or_else(|| format!("{name} is no store of the account; write one of {}", all.join(", ")))
+        store.ok_or_else(|| format!("{name} is not a store of the account; expected one of {}", all.join(", ")))
     };
     let mut all = BTreeMap::new();
     for (name, keys) in keys {
@@ -73,7 +73,7 @@ pub(super) fn check(
             limits.bandwidth = Some(read.map_err(|why| wrong(number.referenced.line(), "bandwidth", &why))?);
         }
         if let Some(number) = requests {
-            let why = "write how many a second, at least 1; without the key there is no limit";
+            let why = "expected a number per second, at least 1; remove the key for no limit";
             let read = NonZeroU64::new(number.value);
             limits.requests = Some(read.ok_or_else(|| wrong(number.referenced.line(), "requests", &why))?);
         }
@@ -85,7 +85,7 @@ pub(super) fn check(
             let line = other.referenced.line();
             let read = known(&other.value).map_err(|why| wrong(line, "read_from", &why))?;
             if read == store {
-                return Err(wrong(line, "read_from", &"it is the store itself; write another one of the account"));
+                return Err(wrong(line, "read_from", &"it is the store itself; expected another store of the account"));
             }
             limits.read_from = Some(read);
         }
@@ -141,17 +141,17 @@ mod tests {
         for (wrong, expected) in [
             (
                 "cold: {requests: 1}",
-                "accounts: one: limits: cold is no store of the account; write one of main, replica",
+                "accounts: one: limits: cold is not a store of the account; expected one of main, replica",
             ),
             ("main: {pace: 1}", "pace"),
-            ("main: {requests: 0}", "limits: main: requests: write how many a second, at least 1"),
+            ("main: {requests: 0}", "limits: main: requests: expected a number per second, at least 1"),
             ("main: {requests: -1}", "line 9"),
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
             ("main: {proof: trust}", "limits: main: proof: write read, provider, or such as read 1/12"),
-            ("main: {repair: always}", "limits: main: repair: write ask or automatic"),
-            ("main: {adopt: never}", "limits: main: adopt: write ask or automatic"),
+            ("main: {repair: always}", "limits: main: repair: expected ask or automatic"),
+            ("main: {adopt: never}", "limits: main: adopt: expected ask or automatic"),
             ("main: {write_once: often}", "line 9"),
             ("main: {read_from: main}", "limits: main: read_from: it is the store itself"),
             ("main: {read_from: cold}", "limits: main: read_from: cold is no store of the account"),

@@ -31,7 +31,7 @@ struct StoreKeys {
 pub(super) fn check(keys: Keys, known: impl Fn(&str) -> Result<StoreName, String>) -> Result<Prices, Wrong> {
     let currency = keys.currency.value.trim().to_owned();
     if currency.is_empty() || currency.chars().count() > 8 || currency.chars().any(char::is_control) {
-        let why = "prices: currency: write 1 to 8 characters, such as USD";
+        let why = "prices: currency: expected 1 to 8 characters, such as USD";
         return Err((keys.currency.referenced.line(), why.to_owned()));
     }
     let mut stores = BTreeMap::new();

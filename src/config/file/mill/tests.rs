@@ -38,9 +38,9 @@ fn a_primary_store_or_an_admin_space_that_cannot_be_is_refused_with_its_line() {
     for (wrong, expected) in [
         (
             "primary: \"3\"",
-            "line 8: mill: accounts: one: primary: \"3\" is no number of its stores; write one of \"1\", \"2\"",
+            "line 8: mill: accounts: one: primary: \"3\" is not the number of one of its stores; expected one of \"1\", \"2\"",
         ),
-        ("primary: main", "primary: \"main\" is no number of its stores"),
+        ("primary: main", "primary: \"main\" is not the number of one of its stores"),
         ("admin_space: reports", "line 8: mill: accounts: one: admin_space: its name must begin with x-"),
         ("admin_space: x-queuekeeper-aside", "admin_space: x-queuekeeper-aside is used for something else"),
         ("admin_space: x-a/b", "line 8: mill: accounts: one: admin_space: "),

@@ -57,8 +57,8 @@ pub(super) fn without_jobs((count, oldest): &(u64, Option<Batch>)) -> Option<Att
         since: oldest.entered,
         is_oldest: *count > 1,
         remedy: match count {
-            1 => "Its depositor corrects what the message names, and deposits again; then delete the batch.",
-            _ => "Their depositors correct what the messages name, and deposit again; then delete the batches.",
+            1 => "Ask the depositor to correct what the message names and to deposit again; then delete the batch.",
+            _ => "Ask the depositors to correct what the messages name and to deposit again; then delete the batches.",
         }
         .to_owned(),
         page: Some(page),

@@ -120,8 +120,8 @@ pub(super) fn stores(held: &[(Arc<str>, Pause)]) -> impl Iterator<Item = Attenti
 fn left_over_jobs(jobs: u64) -> Option<Attention> {
     let text = match jobs {
         0 => return None,
-        1 => "It is not released automatically.",
-        _ => "They are not released automatically.",
+        1 => "Daemons do not release it.",
+        _ => "Daemons do not release them.",
     };
     Some(Attention {
         remedy: format!("Release {}.", if jobs == 1 { "it" } else { "them" }),

@@ -15,7 +15,7 @@ pub(super) fn overdue(mail: &MailNote, now: Timestamp) -> Option<Attention> {
         return None;
     }
     let why = if mail.why.is_empty() {
-        "No process reports an attempt: see whether one has --mail.server or --mail.directory.".to_owned()
+        "No process has reported an attempt: check that one has --mail.server or --mail.directory.".to_owned()
     } else {
         format!("The last attempt failed: {}", as_sentence(&visible(&mail.why)))
     };
@@ -23,7 +23,7 @@ pub(super) fn overdue(mail: &MailNote, now: Timestamp) -> Option<Attention> {
         since: Some(mail.since),
         is_oldest: true,
         remedy:
-            "Check --mail.server of the processes with daemons, and what the server answers; the mail is sent once it takes it."
+            "Check --mail.server of the processes with daemons, and the server's answers; the mail is sent once the server accepts it."
                 .to_owned(),
         page: Some("daemons".to_owned()),
         link: "Show daemons",

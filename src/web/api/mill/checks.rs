@@ -23,21 +23,21 @@ pub(super) fn router() -> OpenApiRouter<State> {
     OpenApiRouter::new().routes(routes!(mill_checks, ask_mill_check)).routes(routes!(plan_mill_check))
 }
 
-/// A check to ask for.
+/// A check to request.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CheckBody {
     /// The account.
     #[schema(example = "account1")]
     account: String,
-    /// The store: its name, or the number that policies have.
+    /// The store: its name, or its number in policies.
     #[schema(example = "replica")]
     store: String,
-    /// The space, as the account names it; without one, all spaces.
+    /// The space, as the account names it; without it, all spaces.
     #[serde(default)]
     #[schema(example = "theses")]
     space: String,
-    /// The key of the item, percent-encoded: `key_encoded` of a list; without one, all of the space.
+    /// The key of the item, percent-encoded: `key_encoded` of a list; without it, all of the space.
     #[serde(default)]
     #[schema(example = "thesis/page-1.tif")]
     key: String,
@@ -46,7 +46,7 @@ pub(super) struct CheckBody {
     reason: String,
 }
 
-/// `GET /api/v1/mill/checks`: checks that were asked for, how far they are, and what they found.
+/// `GET /api/v1/mill/checks`: requested checks, their progress, and what they found.
 #[utoipa::path(
     get, path = "/mill/checks",
     params(CheckFilter),
@@ -76,10 +76,10 @@ pub(super) async fn plan_mill_check(
     Ok(Json(state.mill()?.plan_check(&scope).await?))
 }
 
-/// `POST /api/v1/mill/checks`: asks for a check of an item, a space, or all that an account has in a store, as an operator.
+/// `POST /api/v1/mill/checks`: requests a check of an item, a space, or all content of an account in a store, as an operator.
 ///
-/// Workers read the content beside the loop of checks, whatever the policy of the store asks for. A check of the same that is under
-/// way goes on. `GET /api/v1/mill/checks` shows how far it is.
+/// Workers read the content beside the loop of checks, regardless of the proof that is configured for the store. If the same
+/// check is already in progress, it continues. `GET /api/v1/mill/checks` shows its progress.
 #[utoipa::path(
     post, path = "/mill/checks",
     request_body = CheckBody,

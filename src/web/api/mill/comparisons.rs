@@ -15,9 +15,9 @@ pub(super) fn router() -> OpenApiRouter<State> {
     OpenApiRouter::new().routes(routes!(mill_comparisons))
 }
 
-/// `GET /api/v1/mill/comparisons`: what stores list and the content index has not, and the other way round, as it was kept last.
+/// `GET /api/v1/mill/comparisons`: the last kept comparisons of the listings of stores with the content index.
 ///
-/// `queuekeeper mill compare --keep` compares.
+/// `queuekeeper mill compare --keep` makes them.
 #[utoipa::path(
     get, path = "/mill/comparisons",
     params(ComparisonFilter),

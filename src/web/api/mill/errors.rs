@@ -57,7 +57,7 @@ pub(super) struct ResolveBody {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StopBody {
-    /// The store; without one, all stores.
+    /// The store; without it, all stores.
     #[serde(default)]
     #[schema(example = "replica")]
     store: String,
@@ -74,7 +74,7 @@ pub(super) struct StopBody {
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid"),
         (status = 404, description = "No account has such a store, or this server has no mill"),
-        (status = 409, description = "They are stopped already; nothing was done"),
+        (status = 409, description = "They are already stopped; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -86,7 +86,7 @@ pub(super) async fn stop_mill_repairs(
     change_stop(&state, &who, StopChange::Stop, &body).await
 }
 
-/// `POST /api/v1/mill/repairs/resume`: lets repairs start by themselves again, as an admin.
+/// `POST /api/v1/mill/repairs/resume`: resumes automatic repairs, as an admin.
 #[utoipa::path(
     post, path = "/mill/repairs/resume",
     request_body = StopBody,
@@ -128,8 +128,8 @@ pub(super) async fn mill_errors(
 
 /// `POST /api/v1/mill/errors/repair`: has a copy repaired from another one, as an operator.
 ///
-/// A worker reads another copy, and writes it where content index and audit log have the same of both; the damaged content is kept
-/// aside.
+/// A worker reads another copy, and writes its content if content index and audit log agree on both copies; the damaged content
+/// is kept aside.
 #[utoipa::path(
     post, path = "/mill/errors/repair",
     request_body = RepairBody,
@@ -137,7 +137,7 @@ pub(super) async fn mill_errors(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid"),
         (status = 404, description = "There is no such open bit error, or this server has no mill"),
-        (status = 409, description = "A repair of the copy has not ended, or another copy does not repair it; nothing was done"),
+        (status = 409, description = "A repair of the copy has not ended, or another copy cannot repair it; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
@@ -153,10 +153,10 @@ pub(super) async fn repair_mill_copy(
     Ok(Json(ActionView::remembered(entry)))
 }
 
-/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin where the record is changed.
+/// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin if the record is changed.
 ///
-/// A worker reads the copy, and does what was decided where it is still a remedy for what is there. `resolutions` of a bit error
-/// names those that are.
+/// A worker reads the copy, and carries out the resolution if it still fits what it finds. `resolutions` of a bit error lists
+/// the possible ones.
 #[utoipa::path(
     post, path = "/mill/errors/resolve",
     request_body = ResolveBody,
@@ -164,7 +164,7 @@ pub(super) async fn repair_mill_copy(
         (status = 200, body = ActionView),
         (status = 400, description = "The reason is missing or not valid"),
         (status = 404, description = "There is no such open bit error, or this server has no mill"),
-        (status = 409, description = "What was decided before has not ended, or this does not resolve it; nothing was done"),
+        (status = 409, description = "An earlier decision is still being executed, or this resolution is not possible; nothing was done"),
         (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]

@@ -34,7 +34,7 @@ pub(super) async fn mill_reports(
     Ok(Json(state.mill()?.reports(&filter).await?))
 }
 
-/// `GET /api/v1/mill/reports/{id}`: what a report covers, and the items that something is wrong with.
+/// `GET /api/v1/mill/reports/{id}`: what a report covers, and the items with errors.
 #[utoipa::path(
     get, path = "/mill/reports/{id}",
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportPage),
@@ -48,16 +48,17 @@ pub(super) async fn mill_report(
     Ok(Json(state.mill()?.report(&id, &page).await?))
 }
 
-/// `GET /api/v1/mill/reports/{id}/file`: a file of a report, as it lies in the store, or its items as CSV.
+/// `GET /api/v1/mill/reports/{id}/file`: a file of a report, as stored, or its items as CSV.
 ///
-/// In CSV, invisible characters are escaped, and a text that a spreadsheet would take for a formula is prefixed with an apostrophe. A
+/// In CSV, invisible characters are escaped, and a text that a spreadsheet would take for a formula is prefixed with an
+/// apostrophe. A
 /// response that ends early is incomplete, which its length or its chunked encoding shows.
 #[utoipa::path(
     get, path = "/mill/reports/{id}/file",
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportFile),
     responses(
         (status = 200, body = Vec<u8>, content_type = MEDIA_TYPE),
-        (status = 404, description = "There is no such report, its files are not in the store any more, or this server has no mill"),
+        (status = 404, description = "There is no such report, its files are no longer in the store, or this server has no mill"),
     ),
 )]
 pub(super) async fn mill_report_file(

@@ -190,7 +190,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
             let state = JobState::ALL.iter().find(|state| state.label() == value);
             format!("in {}", state.map_or("an unknown state", |state| state.name()))
         }
-        "collection" if value == NONE => "of no collection".to_owned(),
+        "collection" if value == NONE => "without a collection".to_owned(),
         "collection" | "batch" => format!("of {value}"),
         "min_age" => format!("in its state for {} or more", spelled(&value)),
         "min_retries" if value == "1" => "resumed once or more".to_owned(),
@@ -201,7 +201,7 @@ pub(super) fn said(name: &str, value: &str) -> String {
             let title = Fault::from_label(&value).map_or_else(|| value.clone(), |fault| fault.title().to_owned());
             format!("with the fault: {title}")
         }
-        "group" => format!("of the failures {value}"),
+        "group" => format!("in the failure group {value}"),
         other => format!("{} {value}", other.replace('_', " ")),
     }
 }

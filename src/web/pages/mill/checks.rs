@@ -159,7 +159,7 @@ impl CheckPage {
     fn new(state: &State, who: &Identity, scope: &CheckScope, plan: &CheckPlan, refused: String) -> Self {
         let frame = frame(state, "../../", Timestamp::now());
         let of = match (&*scope.space, &plan.key) {
-            ("", _) => format!("all that {} has", plan.account),
+            ("", _) => format!("all content of {}", plan.account),
             (space, None) => format!("{}/{space}", plan.account),
             (space, Some(key)) => format!("{}/{space}/{key}", plan.account),
         };

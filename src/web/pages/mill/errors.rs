@@ -98,7 +98,7 @@ async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), P
         let change = match change {
             "stop" => StopChange::Stop,
             "resume" => StopChange::Resume,
-            _ => return Err(Problem::bad("Automatic repairs are stopped or resumed.")),
+            _ => return Err(Problem::bad("The field repairs is stop or resume.")),
         };
         let actor = state.authorize(who, change.role(), Source::Web)?;
         let reason = reason(fields.one("reason")?)?;
@@ -106,11 +106,11 @@ async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), P
         return Ok(());
     }
     let named = fields.all("resolution").next().unwrap_or(Resolution::Repair.as_str());
-    let resolution =
-        Resolution::named(named).ok_or_else(|| Problem::bad("Nothing resolves a bit error in this way."))?;
+    let resolution = Resolution::named(named).ok_or_else(|| Problem::bad("There is no such resolution."))?;
     let actor = state.authorize(who, resolution.role(), Source::Web)?;
     let reason = reason(fields.one("reason")?)?;
-    let number = fields.one("number")?.parse().map_err(|_| Problem::bad("A bit error is named by its number."))?;
+    let number =
+        fields.one("number")?.parse().map_err(|_| Problem::bad("The field number is the number of a bit error."))?;
     state.mill_actions()?.resolve(&WrongCopy::Error(number), resolution, &actor, &reason).await?;
     Ok(())
 }

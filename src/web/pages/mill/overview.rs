@@ -215,7 +215,7 @@ impl Queue {
 impl Producer {
     fn new(item: ProducerItem, root: &str, now: Timestamp) -> Self {
         let does = match (item.number, item.morsels_left) {
-            (0, _) => "No loop has begun yet: a process of queuekeeper mill run begins one.".to_owned(),
+            (0, _) => "No loop has begun yet: queuekeeper mill run begins one.".to_owned(),
             (number, 0) => match item.checking {
                 0 => format!("Loop {number} is done."),
                 1 => format!("Loop {number} has requested all checks; those of a space have not ended."),
@@ -227,7 +227,7 @@ impl Producer {
                 format!("Loop {number} is under way: {left} of {} parts are left.", item.morsels)
             }
             (number, left) => format!(
-                "Loop {number} stands still, since no process leads it: {left} of {} parts are left.",
+                "Loop {number} is not progressing, because no process leads it: {left} of {} parts are left.",
                 item.morsels
             ),
         };

@@ -59,7 +59,7 @@ impl Change {
 /// A pair as forms name it.
 fn pair(value: &str) -> Result<PairView, Problem> {
     let (source, destination) =
-        value.split_once('>').ok_or_else(|| Problem::bad("A pair is two numbers of stores, as in 1>2."))?;
+        value.split_once('>').ok_or_else(|| Problem::bad("A pair is the numbers of two stores, such as 1>2."))?;
     Ok(PairView { source: source.to_owned(), destination: destination.to_owned() })
 }
 

@@ -150,13 +150,13 @@ async fn decide(state: &State, who: &Identity, of: TaskState, fields: Fields) ->
     let reason = reason(fields.one("reason")?)?;
     let numbers = fields.all("task").flat_map(|value| value.split(',')).map(str::parse::<u64>);
     let numbers: Vec<_> =
-        numbers.collect::<Result<_, _>>().map_err(|_| Problem::bad("A task is named by its number."))?;
+        numbers.collect::<Result<_, _>>().map_err(|_| Problem::bad("The field task is the number of a task."))?;
     if numbers.is_empty() {
         return Err(Problem::bad("No task was chosen."));
     }
     let entry = state.mill_actions()?.decide(decision, &numbers, &actor, &reason).await?;
     let Some((_, why)) = entry.not_done.first() else { return Ok(()) };
-    let why = format!("{}. The first that was not: {}", entry.detail.unwrap_or_default(), sentence(why));
+    let why = format!("{}. The first that was not changed: {}", entry.detail.unwrap_or_default(), sentence(why));
     Err(Problem::new(StatusCode::CONFLICT, why))
 }
 

@@ -63,10 +63,8 @@ pub(super) fn does(rule: &Rule) -> String {
         parts.push(format!("of {}", names.join(", ")));
     }
     parts.extend(select.min_age.map(|age| format!("for {} or longer", span(age))));
-    parts.extend(select.max_age.map(|age| format!("for {} at the most", span(age))));
-    parts.extend(
-        select.max_retries.map(|most| format!("resumed {} at the most", counted(most.into(), "time", "times"))),
-    );
+    parts.extend(select.max_age.map(|age| format!("for at most {}", span(age))));
+    parts.extend(select.max_retries.map(|most| format!("resumed at most {}", counted(most.into(), "time", "times"))));
     parts.extend(select.locked.map(|locked| if locked { "locked".to_owned() } else { "not locked".to_owned() }));
     format!("{does} {}.", parts.join(", "))
 }

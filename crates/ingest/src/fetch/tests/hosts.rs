@@ -25,7 +25,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
     );
     let error = fixture.fetch("/a", &any()).await.unwrap_err();
     assert!(
-        error.to_string().contains("failed 6 requests in a row, the last one as: the origin answers 503"),
+        error.to_string().contains("failed 6 requests in a row, the last one with: the origin answers 503"),
         "{error}"
     );
     assert!(error.is_temporary() && error.retry_after().is_some_and(|wait| wait.as_secs() > 3_000), "{error}");

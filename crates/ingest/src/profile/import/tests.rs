@@ -65,16 +65,12 @@ fn what_cannot_be_converted_is_named_with_its_line() {
         ("Context:", "Contxt:", "p/test, line 19: the key \"Contxt\" is unknown"),
         ("Context:", "Collection:", "p/test, line 19: the key \"Collection\" is unknown"),
         ("Context:", "Owner.1:", "p/test, line 19: the key \"Owner.1\" is unknown"),
-        ("Context: merritt_test", "Owner: ark:/99999/x", "p/test, line 19: Owner is in line 9, too"),
+        ("Context: merritt_test", "Owner: ark:/99999/x", "p/test, line 19: Owner is also in line 9"),
         ("ProfileID: merritt_test_content", "", "p/test: it has no ProfileID"),
         ("merritt_test_content", "${NAME}_content", "line 2: ProfileID: invalid name"),
         ("Owner: ark:/99999/j2000000", "Owner: library", "line 9: Owner: \"library\" is not an ARK"),
         ("test.email@test.edu", "Some One <a@b.edu>", "line 10: Notification.1: \"Some One"),
-        (
-            "35121/",
-            "35122",
-            "line 13: StorageService: say which store takes the place of http://storage.test.edu:35122",
-        ),
+        ("35121/", "35122", "line 13: StorageService: set the store that replaces http://storage.test.edu:35122"),
         ("StorageNode: 9999", "StorageNode: x", "line 14: StorageNode: "),
         ("Priority: 03", "Priority: 100", "line 15: Priority: use a number from 0"),
         ("/shoulder/ark:/99999/fk4", "/nd/noidu_b5.", "line 16: ObjectMinterURL names no shoulder of EZID; say how"),
@@ -102,5 +98,5 @@ fn what_the_files_do_not_say_is_taken_from_the_settings() {
     let Imported { yaml, notes, .. } = imported(&noid, &settings).unwrap();
     assert!(yaml.contains("store: \"other\"\n"), "{yaml}");
     assert!(yaml.contains("minter: {kind: noid, shoulder: \"ark:/99999/b5\"}\n"), "{yaml}");
-    assert!(notes.iter().any(|note| note.contains("line 16: identifiers are made here")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("line 16: identifiers are minted here")), "{notes:?}");
 }

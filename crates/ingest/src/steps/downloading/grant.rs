@@ -97,7 +97,7 @@ impl<'a> GrantedSpace<'a> {
                 }
                 Err(Cause::TooLarge { found: Some(_), .. }) if size.is_none() => {
                     let name = crate::name::shown(file.name);
-                    let why = format_args!("the origin of {name:?} says another size at each request");
+                    let why = format_args!("the origin of {name:?} returns another size at each request");
                     return Err(StepError::temporary(why));
                 }
                 // So many have come: each time at least as many as before.
@@ -176,7 +176,7 @@ pub(super) async fn ensure(work: &JobAtWork<'_>, bytes: u64) -> Result<(), StepE
                 work.fence.pass().await;
                 let directory = work.directory.clone();
                 let removed = blocking(move || directory.remove_content()).await?;
-                removed.map_err(|error| StepError::working("remove what the job has fetched", &error))?;
+                removed.map_err(|error| StepError::working("remove the files that the job has fetched", &error))?;
                 Err(StepError::permanent(why))
             }
         };

@@ -74,8 +74,8 @@ on_all! {
         assert_eq!(
             left,
             [
-                "deleted: it was deleted, and is there again: mill errors has it once it is checked",
-                "other: it is not listed as it is recorded: mill verify checks it"
+                "deleted: it was deleted, but exists again: mill errors lists it once it is checked",
+                "other: it differs from its record in the listing: mill verify checks it"
             ]
         );
         for key in ["a", "b"] {

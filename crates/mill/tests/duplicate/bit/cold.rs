@@ -199,7 +199,7 @@ on_both! {
         assert_eq!((&*stored.result, stored.is_complete), ("incomplete", Some(false)));
         assert_eq!(bit.counts().await, [("unproven".to_owned(), 2)].into());
         let coverage = file(&world, &stored.place, "coverage.tsv").await;
-        let why = "it is archived, and no restore is configured for its store";
+        let why = "it is archived, but no restore is configured for its store";
         assert!(coverage.contains(&format!("unread\t{why}\t2\t20\n")), "{coverage}");
         let table = file(&world, &stored.place, "tsv").await;
         assert_eq!(table.matches("\tunproven\t\t").count(), 2, "{table}");
@@ -259,7 +259,7 @@ on_both! {
         look_again(&world).await;
         assert_eq!((check_at_once(&restarted).await, read().await), ((0, 17), 30));
         let open = world.open_tasks(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        let used_up = "waits, as bytes_out_per_day of main (35 B) is used up";
+        let used_up = "waits because bytes_out_per_day of main (35 B) is used up";
         assert_eq!(open.iter().filter(|open| open.waits_for.as_deref() == Some(used_up)).count(), 17);
         // What is larger than a day's budget never fits.
         let smaller = ColdStore { bytes_out_per_day: Some("9".parse().unwrap()), ..cold };
@@ -319,7 +319,7 @@ on_both! {
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
         while bit.producer.step().await.unwrap() != Step::Checking {}
         let first = bit.process(TaskKind::BitPage).await.unwrap();
-        let waits = "waits for what was not read in the last loop";
+        let waits = "waits for items that were not read in the last loop";
         assert!(matches!(&first.outcome, Outcome::Restore(_, why) if why == waits), "{first:?}");
         bit.settle().await;
         assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());

@@ -220,10 +220,10 @@ on_all! {
             world.put(&main(), false, &item(key), "damaged one", "text/plain").await;
         }
         for (key, why) in [
-            ("noindex", "not as it was recorded"),
-            ("nothing", "has no record of its content"),
-            ("index", "not as it was recorded"),
-            ("audit", "not as it was recorded"),
+            ("noindex", "differs from its record"),
+            ("nothing", "has no record, so the copy"),
+            ("index", "differs from its record"),
+            ("audit", "differs from its record"),
             ("flipped", "has lost"),
         ] {
             let processed = world.duplicate(Some(key)).await;
@@ -262,7 +262,7 @@ on_all! {
         assert_eq!(world.duplicate(Some("new")).await.outcome, Outcome::Done);
         Bit::new(&world, "read").run_loop().await;
         let processed = world.duplicate(Some("found")).await;
-        assert!(matches!(&processed.outcome, Outcome::Failed(why) if why.contains("before bit error")), "{processed:?}");
+        assert!(matches!(&processed.outcome, Outcome::Failed(why) if why.contains("until bit error")), "{processed:?}");
         assert_eq!(world.text(&replica(), &item("found")).await, None);
     }
 

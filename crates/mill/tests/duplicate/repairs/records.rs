@@ -101,7 +101,7 @@ on_all! {
             let records = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap();
             assert_eq!(records.and_then(|after| after.index), before.and_then(|before| before.index), "{key}");
             let why = asked(&world, &asks, key, other).await.unwrap_err().to_string();
-            assert!(why.contains("is no remedy for this"), "{key}: {why}");
+            assert!(why.contains("does not resolve this"), "{key}: {why}");
             assert_eq!(resolve(&world, &asks, key, remedy).await.outcome, Outcome::Done);
             assert_recorded(&world, key, content, "ada").await;
             assert_eq!(newest(&world, key).await.ended.unwrap().1, RepairEnd::Recorded, "{key}");

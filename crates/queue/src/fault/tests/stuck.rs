@@ -33,5 +33,5 @@ fn each_cause_is_shown_and_fixed_in_its_own_words() {
         assert!(words.iter().all(|words| words.ends_with('.')), "{words:?}");
     }
     assert!(P::WaitingForSpace.how().contains("wait for working storage"));
-    assert!(P::WaitingForSpace.remedy().starts_with("Free working storage"));
+    assert!(P::WaitingForSpace.remedy().starts_with("Free or enlarge working storage"));
 }
