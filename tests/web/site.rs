@@ -312,7 +312,7 @@ impl Examples {
             "/action" => format!("{path}?action=resume&on=jid0000000001"),
             "/events" => format!("{path}?page=jobs"),
             "/mill/checks/new" | "/api/v1/mill/checks/plan" => format!("{path}?account=account1&store=main"),
-            "/api/v1/mill/comparisons" => format!("{path}?account=account1&store=main&space=theses"),
+            "/api/v1/mill/comparisons" => format!("{path}?account=account1"),
             "/api/v1/objects/file" => format!("{path}?ark=ark:/99999/fk4there&version=1&path=producer/a"),
             _ if pattern.ends_with("/item") => format!("{path}?key=thesis"),
             _ if pattern.ends_with("/file") => format!("{path}?format=tsv"),

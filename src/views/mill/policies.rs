@@ -116,6 +116,7 @@ pub(crate) struct HistoryItem {
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPolicyView {
     /// Whether the list of accounts has the account.
+    #[schema(example = true)]
     pub(crate) is_listed: bool,
     /// The policy.
     pub(crate) policy: PolicyText,

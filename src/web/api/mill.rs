@@ -96,6 +96,7 @@ pub(super) struct PauseBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct PolicyChange {
     /// The version that the change is made to: `version` of the policy.
+    #[schema(example = "4f1c")]
     version: String,
     /// The new policy.
     new: NewPolicyView,
