@@ -26,7 +26,7 @@ pub use counts::{CheckedAmount, ResultCount};
 pub use errors::BitError;
 pub(crate) use errors::end as end_error;
 #[cfg(test)]
-pub(crate) use errors::{OF_ACCOUNT, OPEN_KEYS};
+pub(crate) use errors::{OF_ACCOUNT, OF_PART, OLDEST, OPEN_KEYS};
 #[cfg(test)]
 pub(crate) use items::LEFT_ITEMS;
 pub use items::{LeftItem, LoneItem};

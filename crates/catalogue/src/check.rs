@@ -120,6 +120,9 @@ pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
         Counter::BitErrors => {
             "SELECT account || '/' || store AS scope, COUNT(*) FROM bit_errors WHERE ended IS NULL GROUP BY scope"
         }
+        Counter::SpaceBitErrors => {
+            "SELECT store || '/' || space AS scope, COUNT(*) FROM bit_errors WHERE ended IS NULL GROUP BY scope"
+        }
         Counter::BitResults | Counter::EndedTasks => return None,
     })
 }

@@ -49,13 +49,15 @@ pub enum Counter {
     BitResults,
     /// Copies of which something is known to be wrong; by account and store.
     BitErrors,
+    /// The same, by store and space.
+    SpaceBitErrors,
     /// How often a worker came to an end with a task, since the catalogue counts that; by queue and outcome.
     EndedTasks,
 }
 
 impl Counter {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ContentItems,
         Self::ContentBytes,
         Self::AuditEvents,
@@ -72,6 +74,7 @@ impl Counter {
         Self::PausedTasks,
         Self::BitResults,
         Self::BitErrors,
+        Self::SpaceBitErrors,
         Self::EndedTasks,
     ];
 
@@ -95,6 +98,7 @@ impl Counter {
             Self::PausedTasks => "paused_tasks",
             Self::BitResults => "bit_results",
             Self::BitErrors => "bit_errors",
+            Self::SpaceBitErrors => "space_bit_errors",
             Self::EndedTasks => "ended_tasks",
         }
     }

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
-    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OLDEST_OUTSIDE, OPEN_KEYS,
-    OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, SEAL, SEALS_LEFT,
-    UNREPORTED, UNSUCCESSFUL,
+    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OF_PART, OLDEST,
+    OLDEST_OUTSIDE, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE,
+    SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
 use crate::comparisons::{COMPARISONS, COMPARISONS_OF};
@@ -86,6 +86,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (RECORDS, values!["", "space", &b"a"[..], &b"z"[..], 10u64, "main"]),
         (RECORDS_OF_ITEM, values!["", "space", &b"key"[..], "main"]),
         (OF_ACCOUNT, values!["account", 0u64, 10u64]),
+        (OF_PART, values!["main", "space", &b"a"[..], &b"z"[..], 10u64]),
+        (OLDEST, values!["account"]),
         (OPEN_KEYS, values!["main", "space", &b"a"[..], &b"z"[..], 10u64]),
         (CHECKS_OF_ITEM, values!["", "space", &b"key"[..], "main", u64::MAX, 10u64]),
         (CHECKS_OF_RUN, values![1u64, "success", 0u64, 10u64]),

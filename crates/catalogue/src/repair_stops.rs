@@ -13,17 +13,48 @@ use crate::error::Error;
 use crate::repairs::RepairStarted;
 use crate::tasks::{Queue, TaskKind, TaskState};
 
+/// How many repairs may start by themselves in a store within 24 hours: more damage than that is for a person.
+pub const MOST_A_DAY: u64 = 10;
+
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
 pub const MOST_FAILURES: u64 = 3;
 
-/// Where so many copies in a store were found to be wrong within an hour, the cause is shared: no repair starts there by itself any more.
+/// Where so many copies in a store were found to be wrong within [`WAVE`], the cause is shared: no repair starts there by itself any
+/// more.
 pub const MOST_FOUND: u64 = 25;
 
 /// Within what time copies are counted that were found to be wrong.
-const WAVE: Duration = Duration::from_hours(1);
+pub const WAVE: Duration = Duration::from_hours(1);
 
 /// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for a person.
-const COOLDOWN: Duration = Duration::from_hours(7 * 24);
+pub const COOLDOWN: Duration = Duration::from_hours(7 * 24);
+
+/// When the mill stops automatic repairs in a store by itself, as the end of a sentence: `after 3 automatic repairs ..`.
+#[must_use]
+pub fn when_stopped() -> String {
+    format!(
+        "after {MOST_FAILURES} automatic repairs in it that failed one after the other, or once {MOST_FOUND} of its copies were found \
+         to be wrong within {}",
+        span(WAVE)
+    )
+}
+
+/// How many repairs start by themselves, as the end of a sentence: `for no more than ..`.
+#[must_use]
+pub fn how_many() -> String {
+    format!(
+        "for no more than {MOST_A_DAY} copies in one store within 24 hours, nor twice for one copy within {}",
+        span(COOLDOWN)
+    )
+}
+
+/// Whole hours or days in words.
+#[must_use]
+pub fn span(time: Duration) -> String {
+    let hours = time.as_secs() / 3600;
+    let (number, unit) = if hours > 24 && hours.is_multiple_of(24) { (hours / 24, "day") } else { (hours, "hour") };
+    if number == 1 { format!("1 {unit}") } else { format!("{number} {unit}s") }
+}
 
 /// A stop of automatic repairs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +116,15 @@ impl Catalogue {
         Ok(!self.list(IN_FORCE, values![store], |_found: &Row| Ok(())).await?.is_empty())
     }
 
+    /// Whether an automatic repair of a copy ended so lately that none starts by itself again.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn was_repaired_lately(&self, store: &StoreName, item: &Item) -> Result<bool, Error> {
+        let values = values![store, &item.space, &item.key, millis(COOLDOWN)];
+        Ok(!self.list(LATELY, values, |_found: &Row| Ok(())).await?.is_empty())
+    }
+
     /// Where automatic repairs are stopped.
     ///
     /// # Errors
@@ -99,6 +139,10 @@ impl Catalogue {
         self.list(sql, values![], read).await
     }
 }
+
+/// An automatic repair of a copy that ended lately.
+const LATELY: &str = "SELECT 1 FROM repairs WHERE store = $1 AND space = $2 AND key = $3 AND is_automatic
+    AND ended > {now} - $4";
 
 /// The stops in force of one store or of all.
 const IN_FORCE: &str = "SELECT 1 FROM repair_stops WHERE store IN ($1, '') AND ended IS NULL";
@@ -125,11 +169,9 @@ pub(crate) async fn refuse(
     let why = if count(session, FAILED, store, failed).await? >= MOST_FAILURES {
         format!("the last {MOST_FAILURES} automatic repairs in this store failed")
     } else if count(session, FOUND, store, values![millis(WAVE)]).await? >= MOST_FOUND {
-        format!("{MOST_FOUND} copies or more in this store were found to be wrong within an hour")
+        format!("{MOST_FOUND} copies or more in this store were found to be wrong within {}", span(WAVE))
     } else {
-        let sql = "SELECT 1 FROM repairs WHERE store = $1 AND space = $2 AND key = $3 AND is_automatic
-            AND ended > {now} - $4";
-        let row = session.row(sql, values![store, &item.space, &item.key, millis(COOLDOWN)]).await?;
+        let row = session.row(LATELY, values![store, &item.space, &item.key, millis(COOLDOWN)]).await?;
         return Ok(row.map(|_repaired| RepairStarted::Cooling));
     };
     stop(session, store.as_str(), user, &why).await?;

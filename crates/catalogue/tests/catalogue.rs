@@ -8,6 +8,7 @@ mod catalogue {
     mod away;
     mod backup;
     mod bit;
+    mod bit_errors;
     mod brake;
     mod check;
     mod counters;

@@ -1,5 +1,7 @@
 //! Bit errors: what is wrong with a copy, until that is resolved.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
@@ -64,6 +66,16 @@ const OF_ITEM: &str =
 
 const NUMBERED: &str = concat!("SELECT ", columns!(), " FROM bit_errors WHERE id = $1 AND ended IS NULL");
 
+/// The open ones of a part of a space.
+pub(crate) const OF_PART: &str = concat!(
+    "SELECT ",
+    columns!(),
+    " FROM bit_errors WHERE store = $1 AND space = $2 AND key > $3 AND key <= $4 AND ended IS NULL ORDER BY key LIMIT $5"
+);
+
+/// Those of an account in the order in which they were found.
+pub(crate) const OLDEST: &str = "SELECT found FROM bit_errors WHERE account = $1 AND ended IS NULL ORDER BY id LIMIT 1";
+
 /// The keys of the open ones of a part of a space.
 pub(crate) const OPEN_KEYS: &str = "SELECT key FROM bit_errors
     WHERE store = $1 AND space = $2 AND key > $3 AND key <= $4 AND ended IS NULL ORDER BY key LIMIT $5";
@@ -91,6 +103,54 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn bit_error_numbered(&self, id: u64) -> Result<Option<BitError>, Error> {
         Ok(self.list(NUMBERED, values![id], read).await?.pop())
+    }
+
+    /// What is wrong with the copies in a part of a space of a store: those with keys above `behind`, up to `last`, in the order of
+    /// keys; at most `limit`, and at most 1,000.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_errors_of_part(
+        &self,
+        store: &StoreName,
+        space: &SpaceName,
+        (behind, last): (Option<&Key>, Option<&Key>),
+        limit: u32,
+    ) -> Result<Vec<BitError>, Error> {
+        let (behind, last) = (behind.map_or(&b""[..], Key::as_bytes), last_bytes(last));
+        self.list(OF_PART, values![store, space, behind, &last[..], page(limit)], read).await
+    }
+
+    /// The numbers of the open bit errors of the copies of these keys of a space in some stores.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn bit_errors_of_keys<'a>(
+        &self,
+        stores: impl IntoIterator<Item = &'a StoreName>,
+        space: &SpaceName,
+        keys: &[Key],
+    ) -> Result<BTreeMap<(StoreName, Key), u64>, Error> {
+        let select = "SELECT bit_errors.store, bit_errors.key, bit_errors.id FROM bit_errors JOIN (";
+        let then = ") AS wanted ON bit_errors.store = wanted.column1 AND bit_errors.space = wanted.column2
+            AND bit_errors.key = wanted.column3 AND bit_errors.ended IS NULL";
+        let of = |store| keys.iter().flat_map(move |key| values![store, space, key]);
+        let values = stores.into_iter().flat_map(of).collect();
+        let mut session = self.database.read().await?;
+        let rows = session.insert_returning(select, "?, ?, ?", then, values).await?;
+        let read = |row: &Row| {
+            let store = row.need(0, |name: String| name.parse::<StoreName>())?;
+            Ok(((store, row.need(1, |bytes: Vec<u8>| Key::new(bytes))?), row.count(2)?))
+        };
+        rows.iter().map(|row| session.decode(read(row))).collect()
+    }
+
+    /// When the open bit error of an account was found that was found first; `None` where it has none.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn oldest_bit_error(&self, account: &str) -> Result<Option<Timestamp>, Error> {
+        Ok(self.list(OLDEST, values![account], |row| row.time(0)).await?.pop())
     }
 
     /// The spaces of an account, as the store names them, with copies of which something is known to be wrong.
@@ -154,9 +214,15 @@ pub(super) async fn open(
     let row = session.row(sql, values).await?;
     let times = row.map(|row| session.decode(row.count(0))).transpose()?;
     if times == Some(1) {
-        counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, 1)]).await?;
+        count(session, account, store, item, 1).await?;
     }
     Ok(())
+}
+
+/// Counts copies that have something wrong.
+async fn count(session: &mut Session, account: &str, store: &StoreName, item: &Item, delta: i64) -> Result<(), Error> {
+    counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, delta)]).await?;
+    counters::add(session, &format!("{store}/{}", item.space), &[(Counter::SpaceBitErrors, delta)]).await
 }
 
 /// The task that looks again at what was found, while no worker has it.
@@ -176,7 +242,7 @@ pub(crate) async fn end(session: &mut Session, store: &StoreName, item: &Item, o
     for space in names {
         session.run(WAKE, values![&account, space, &item.key, store]).await?;
     }
-    counters::add(session, &format!("{account}/{store}"), &[(Counter::BitErrors, -1)]).await
+    count(session, &account, store, item, -1).await
 }
 
 fn read(row: &Row) -> Result<BitError, sqlx::Error> {

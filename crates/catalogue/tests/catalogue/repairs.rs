@@ -202,7 +202,7 @@ on_both! {
             .await;
         assert_eq!(start(world, "f", &store, Some(9)).await, RepairStarted::Stopped);
         let [stop] = catalogue.repair_stops().await.unwrap().try_into().unwrap();
-        assert!(stop.reason.contains("within an hour"), "{stop:?}");
+        assert!(stop.reason.contains("within 1 hour"), "{stop:?}");
         assert_eq!(start(world, "f", &replica, Some(9)).await, RepairStarted::Started);
     }
 
