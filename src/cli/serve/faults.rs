@@ -64,7 +64,7 @@ pub(in crate::cli) struct FaultArgs {
     )]
     batch_processing: PrometheusDuration,
 
-    /// How long a queue may be paused or a collection held
+    /// How long a queue may be paused, or a collection or a store held
     #[arg(
         long = "faults.pause",
         value_name = "DURATION",

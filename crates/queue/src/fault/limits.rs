@@ -75,7 +75,7 @@ pub struct Limits {
     pub stuck: StateLimits<JobState>,
     /// How long jobs may stay Pending in a held collection, or Held in a free one: ten polls by default.
     pub held_backlog: Duration,
-    /// How long a queue may be paused or a collection held.
+    /// How long a queue may be paused, or a collection or a store held.
     pub pause: Duration,
     /// How many children a folder may have: fewer than a Java client can list.
     pub folder_children: u64,
