@@ -57,9 +57,9 @@ pub(crate) struct QueueItem {
     /// Its name.
     #[schema(example = "duplication-high")]
     pub(crate) queue: &'static str,
-    /// Tasks that a worker may take now or later, and those that one has.
+    /// Tasks that a worker may take now or later, without those that one has.
     pub(crate) waiting: u64,
-    /// Of these, those that a worker has.
+    /// Tasks that a worker has.
     pub(crate) in_work: u64,
     /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where none is ready.
     pub(crate) oldest: Option<Timestamp>,
@@ -176,7 +176,7 @@ impl Mill {
             let left = Duration::try_from_secs_f64(of.waiting as f64 / rate * 60.0).ok().filter(|_| of.waiting > 0);
             queues.push(QueueItem {
                 queue: of.queue.as_str(),
-                waiting: of.waiting,
+                waiting: of.waiting.saturating_sub(of.taken),
                 in_work: of.taken,
                 oldest,
                 done_per_minute: rate,

@@ -207,7 +207,7 @@ impl Queue {
             dead: Count(item.dead).to_string(),
             paused: if item.paused > 0 { Count(item.paused).to_string() } else { String::new() },
             restore: if item.restore > 0 { Count(item.restore).to_string() } else { String::new() },
-            is_empty: item.waiting + item.held + item.dead + item.paused + item.restore == 0,
+            is_empty: item.waiting + item.in_work + item.held + item.dead + item.paused + item.restore == 0,
         }
     }
 }
