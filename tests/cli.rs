@@ -23,6 +23,7 @@ mod cli {
     mod mill;
     mod mill_checks;
     mod mill_compare;
+    mod mill_errors;
     mod mill_evidence;
     mod mill_pages;
     mod mill_reports;

@@ -21,6 +21,8 @@ mod verify;
 mod verify_reports;
 mod waiting;
 
+pub(super) use errors::decide;
+
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
 
 use super::UsageError;
 use super::client::ClientArgs;
@@ -17,7 +18,8 @@ use crate::config::{ConfigFile, PrometheusDuration};
 use crate::metrics::storage::Storage;
 use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
-use crate::views::overview::{Overview, Recent, Severity, StateFigures, VerdictKind, rounded};
+use crate::views::mill::open_bit_errors;
+use crate::views::overview::{OpenBitErrors, Overview, Recent, Severity, StateFigures, VerdictKind, rounded};
 use crate::views::{PageQuery, Source, ViewError};
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
 
@@ -38,8 +40,8 @@ pub(super) struct StatusArgs {
     #[command(flatten)]
     client: ClientArgs,
 
-    /// The configuration file of the server, which has the rules that act on alerts. Without it, only the state of
-    /// rules in ZooKeeper is known
+    /// The configuration file of the server, which has the rules that act on alerts, and the catalogue with the open bit errors of the
+    /// mill. Without it, only the state of rules in ZooKeeper is known
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
     file: Option<PathBuf>,
 
@@ -55,10 +57,11 @@ impl StatusArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         let file = self.file.as_deref().map(ConfigFile::read).transpose();
         let file = file.map_err(|error| UsageError::flag("--config.file", error))?;
-        if self.watch { watch::watch(self, file).await } else { self.once(file.as_ref().map(ConfigFile::rules)).await }
+        if self.watch { watch::watch(self, file).await } else { self.once(file.as_ref()).await }
     }
 
-    async fn once(self, rules: Option<&Rules>) -> anyhow::Result<()> {
+    async fn once(self, file: Option<&ConfigFile>) -> anyhow::Result<()> {
+        let (rules, bit_errors) = (file.map(ConfigFile::rules), bit_errors(file).await);
         let volume = self.volume.clone().volume().map(|volume| Storage::measured(volume.path, volume.threshold));
         let (found, now) = self
             .client
@@ -67,7 +70,8 @@ impl StatusArgs {
                 let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
                 let source = Source { storage: volume.as_ref(), ..link.source(&store) };
-                Ok((Found::new(&source, Some(seen.as_ref()), rules, now).map_err(CommandError::from)?, now))
+                let beside = Beside { seen: Some(seen.as_ref()), rules, bit_errors };
+                Ok((Found::new(&source, beside, now).map_err(CommandError::from)?, now))
             })
             .await?;
         // A single walk does not show how fast jobs move.
@@ -79,6 +83,30 @@ impl StatusArgs {
 /// For how long the queue has to be watched before the number of finished jobs says something.
 const TELLING_SECONDS: u64 = 10;
 
+/// What there is beside the mirror.
+struct Beside<'a> {
+    /// What is below /queuekeeper; `None` before it was read.
+    seen: Option<Result<&'a Snapshot, &'a CoordinationError>>,
+    /// The rules of the configuration file.
+    rules: Option<&'a Rules>,
+    /// The open bit errors of its catalogue.
+    bit_errors: OpenBitErrors,
+}
+
+/// The open bit errors of the catalogue in a configuration file that has a mill, too. Neither is changed.
+async fn bit_errors(file: Option<&ConfigFile>) -> OpenBitErrors {
+    let with_mill = file.filter(|file| file.mill().is_some());
+    let Some(url) = with_mill.and_then(|file| file.stores().catalogue()) else { return OpenBitErrors::NotAsked };
+    let unknown = |error| OpenBitErrors::Unknown(format!("the catalogue cannot be read: {error}"));
+    let catalogue = match Catalogue::open_as_is(url.expose()).await {
+        Ok(catalogue) => catalogue,
+        Err(error) => return unknown(error),
+    };
+    let open = open_bit_errors(&catalogue).await;
+    catalogue.close().await;
+    open.unwrap_or_else(unknown)
+}
+
 /// What is to be shown.
 struct Found {
     overview: Overview,
@@ -86,16 +114,10 @@ struct Found {
 }
 
 impl Found {
-    /// `seen` is what is below /queuekeeper, and `rules` those of the configuration file.
-    ///
     /// # Errors
     /// Before the first walk.
-    fn new(
-        source: &Source<'_>,
-        seen: Option<Result<&Snapshot, &CoordinationError>>,
-        rules: Option<&Rules>,
-        now: Timestamp,
-    ) -> Result<Self, ViewError> {
+    fn new(source: &Source<'_>, beside: Beside<'_>, now: Timestamp) -> Result<Self, ViewError> {
+        let Beside { seen, rules, bit_errors } = beside;
         let (automation, foreign) = match seen {
             None => (None, (Vec::new(), 0)),
             Some(Ok(seen)) => {
@@ -105,7 +127,7 @@ impl Found {
         };
         let faults = source.faults(&FaultFilter::default(), &PageQuery::default(), now)?;
         let summary = source.summary(now)?;
-        let recent = Recent { automation, foreign, ..source.recent(now) };
+        let recent = Recent { automation, foreign, bit_errors, ..source.recent(now) };
         Ok(Self { overview: source.overview(&summary, &recent, now), faults })
     }
 }
@@ -124,7 +146,7 @@ impl Included {
     fn missing(self) -> String {
         let all = [
             (self.storage, "working storage (set --storage.path)"),
-            (self.rules, "the rules that act on alerts (set --config.file)"),
+            (self.rules, "the rules that act on alerts, and bit errors of the mill (set --config.file)"),
             (self.rates, "how fast jobs move (set --watch)"),
         ];
         let missing: Vec<_> = all.into_iter().filter(|(is_included, _)| !is_included).map(|(_, name)| name).collect();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::mirror::words;
+use crate::views::show::visible;
 
 /// A command that only reads does not write, and so cannot measure the servers' clock.
 pub(super) const ASSUMED: &str =
@@ -46,4 +47,52 @@ pub(super) fn number(number: Option<impl ToString>) -> String {
 /// A boolean in a narrow column: "yes", or empty for no.
 pub(super) fn yes(is: bool) -> String {
     if is { "yes" } else { "" }.to_owned()
+}
+
+/// An argument as a shell takes it: as it is, in quotes where it has to be.
+pub(super) fn argument(bytes: &[u8]) -> String {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-./:=@%+,".contains(byte);
+    let text = std::str::from_utf8(bytes).ok().filter(|text| visible(text) == *text);
+    match text {
+        Some(text) if !bytes.is_empty() && bytes.iter().all(is_plain) => text.to_owned(),
+        Some(text) => format!("'{}'", text.replace('\'', r"'\''")),
+        // What does not show, as bash and others have it.
+        None => {
+            let shown = bytes.iter().map(|byte| match byte {
+                b'\'' | b'\\' => format!("\\{}", char::from(*byte)),
+                b' '..=b'~' => char::from(*byte).to_string(),
+                _ => format!("\\x{byte:02x}"),
+            });
+            format!("$'{}'", shown.collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_an_argument_as_the_bytes_that_it_was_made_of() {
+        let all: Vec<u8> = (1..=u8::MAX).collect();
+        let keys = [
+            &b"a/b-1.txt"[..],
+            b"p%2Fq",
+            b"a b",
+            b"it's",
+            b"$HOME `x` \\",
+            "\u{e4}".as_bytes(),
+            b"\xff\n'\\1",
+            b"",
+            &all,
+        ];
+        for key in keys {
+            let script = format!("printf %s {}", argument(key));
+            let printed = Command::new("bash").arg("-c").arg(&script).output().unwrap().stdout;
+            assert_eq!(printed, key, "{script}");
+        }
+        assert_eq!(argument(b"p%2Fq"), "p%2Fq");
+    }
 }

@@ -10,6 +10,7 @@ mod errors;
 mod figures;
 mod items;
 mod key;
+mod open_errors;
 mod pauses;
 mod policies;
 mod problems;
@@ -42,6 +43,7 @@ pub(crate) use items::{
     AsideItem, CopyItem, EventItem, ItemDetail, ItemFilter, ItemList, ItemName, ItemTask, SpaceItem,
 };
 pub(crate) use key::KeyText;
+pub(crate) use open_errors::open_bit_errors;
 pub(crate) use pauses::PauseItem;
 pub(crate) use policies::{
     HistoryItem, NewPolicyView, PairView, PlanItem, PlanView, PolicyDetail, PolicyList, PolicyText, SpacePairs,
@@ -57,6 +59,7 @@ pub(crate) use reports::{
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 
+use self::open_errors::LastAnswer;
 use super::error::{ViewError, quoted};
 
 /// The mill of a configuration; cheap to clone.
@@ -69,6 +72,7 @@ struct Parts {
     source: PolicySource,
     prices: Prices,
     open: OpenStore,
+    open_errors: LastAnswer,
 }
 
 impl fmt::Debug for Mill {
@@ -86,7 +90,7 @@ impl Mill {
         prices: Prices,
         open: OpenStore,
     ) -> Self {
-        Self(Arc::new(Parts { catalogue, accounts, source, prices, open }))
+        Self(Arc::new(Parts { catalogue, accounts, source, prices, open, open_errors: LastAnswer::default() }))
     }
 
     fn prices(&self) -> &Prices {

@@ -1,5 +1,6 @@
 //! Objects: what the catalogue knows of what was stored.
 
+mod bit_errors;
 mod content;
 mod copies;
 mod proofs;
@@ -19,6 +20,8 @@ use uuid::Uuid;
 use super::error::{ViewError, quoted};
 use super::parameter::Within;
 
+pub(crate) use bit_errors::ObjectBitError;
+use bit_errors::OfObject;
 pub(crate) use content::{FileName, OpenedFile};
 use copies::Copied;
 pub(crate) use copies::{ObjectCopy, Places};
@@ -142,6 +145,10 @@ pub(crate) struct ObjectDetail {
     pub(crate) next_file: Option<String>,
     /// Its copies in other stores; empty where there is no mill.
     pub(crate) copies: Vec<ObjectCopy>,
+    /// How many open bit errors its copies have, in all stores of the account; of a very large object, at most 10,000 in each.
+    pub(crate) bit_error_count: u64,
+    /// The first of these bit errors, at most 20.
+    pub(crate) bit_errors: Vec<ObjectBitError>,
 }
 
 /// A version of an object.
@@ -269,13 +276,15 @@ impl Objects {
         let catalogue = &self.catalogue;
         let object = self.one(ark).await?;
         let version = number(&object, filter.version)?;
-        let (versions, files, local_ids, copies) = tokio::join!(
+        let (versions, files, local_ids, copies, bit_errors) = tokio::join!(
             catalogue.versions(&object.ark, None, VERSIONS),
             // One more shows whether there is a next page.
             catalogue.files(&object.ark, version, &filter.after, FILES + 1),
             catalogue.local_ids(&object.owner, &object.ark, "", FILES),
             Box::pin(self.copies(&object)),
+            Box::pin(self.bit_errors(&object)),
         );
+        let OfObject { shown: bit_errors, count: bit_error_count } = bit_errors?;
         let mut files = files.map_err(|error| unavailable(&error))?;
         let (embargo_end, embargo_problem) = match self.embargo(&object, version).await {
             Ok(end) => (end, None),
@@ -293,6 +302,8 @@ impl Objects {
             next_file: files.last().filter(|_| has_more).map(|file| file.path.clone()),
             files: Box::pin(self.proven(&object, &files)).await?,
             copies: copies?,
+            bit_error_count,
+            bit_errors,
         })
     }
 

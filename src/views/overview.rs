@@ -71,6 +71,20 @@ pub struct Recent {
     pub storage: Option<(f64, Space)>,
     /// Why working storage cannot be measured; `None` if it can be, or is not configured.
     pub storage_problem: Option<String>,
+    /// The open bit errors of copies in stores.
+    pub bit_errors: OpenBitErrors,
+}
+
+/// What is known of the open bit errors of copies in stores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OpenBitErrors {
+    /// There is no mill, or it was not asked.
+    #[default]
+    NotAsked,
+    /// How many there are, and when the oldest was found.
+    Open(u64, Option<Timestamp>),
+    /// Why that is not known: one sentence without a full stop.
+    Unknown(String),
 }
 
 /// A stuck state.

@@ -66,7 +66,7 @@ mod withdraw;
 pub use overview::Overview;
 
 pub use super::state::View;
-pub use crate::views::overview::{Recent, Stopped};
+pub use crate::views::overview::{OpenBitErrors, Recent, Stopped};
 
 /// Every page that can be looked at, and its route.
 pub(super) fn read(has: RepositoryParts) -> Vec<(&'static str, MethodRouter<State>)> {
@@ -153,7 +153,8 @@ fn list(page: MethodRouter<State>) -> MethodRouter<State> {
 /// `GET /`: is it flowing, and if not, where.
 async fn overview(FromState(state): FromState<State>, who: Identity) -> Response {
     let now = Timestamp::now();
-    let page = Overview::new(&state.view(now), &state.source().recent(now)).with_role(state.rights(&who));
+    let recent = Recent { bit_errors: state.bit_errors().await, ..state.source().recent(now) };
+    let page = Overview::new(&state.view(now), &recent).with_role(state.rights(&who));
     render(StatusCode::OK, &page)
 }
 

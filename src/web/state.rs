@@ -24,6 +24,7 @@ use crate::prometheus::Prometheus;
 use crate::views::job::JobDetail;
 use crate::views::mill::Mill;
 use crate::views::objects::Objects;
+use crate::views::overview::OpenBitErrors;
 use crate::views::{Source, ViewError};
 
 /// What a server has once, however many queues it serves: connections, logins, the metrics of requests, and the files
@@ -238,6 +239,14 @@ impl State {
     fn mill_and_actions(&self) -> Result<&(Mill, MillActions), Problem> {
         let none = || Problem::missing("This server has no mill: configure one in the file of --config.file.");
         self.shared.mill.get().ok_or_else(none)
+    }
+
+    /// What is known of open bit errors; nothing where this server has no mill.
+    pub(super) async fn bit_errors(&self) -> OpenBitErrors {
+        match self.shared.mill.get() {
+            Some((mill, _)) => mill.open_bit_errors().await,
+            None => OpenBitErrors::NotAsked,
+        }
     }
 
     /// What makes access requests.

@@ -8,6 +8,7 @@ use queuekeeper_testkit::wait::eventually;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use super::mill_verify::rot;
 use super::program::run;
 use super::repository::Repository;
 use super::standalone::{ark, files, submit};
@@ -30,6 +31,64 @@ fn content(root: &Path) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = files(root).iter().map(|path| (name(path), std::fs::read(path).unwrap())).collect();
     all.sort();
     all
+}
+
+/// A copy of a file is damaged: wherever the object is looked at, it is that one, and the copy is not complete. Then it is repaired.
+async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address: &str) {
+    let text = data.display().to_string();
+    let damaged = files(copies).into_iter().find(|path| path.ends_with("producer/a.txt")).unwrap();
+    let key = damaged.strip_prefix(copies).unwrap().display().to_string();
+    rot(&damaged);
+    let item = format!("repository/copies/default/{key}");
+    run(data, &["mill", "verify", &item, "--data", &text]).await.is(7, &["content damaged"]);
+    let shown = async || -> Value {
+        let url = format!("{address}/api/v1/objects/{ark}");
+        serde_json::from_slice(&reqwest::get(url).await.unwrap().bytes().await.unwrap()).unwrap()
+    };
+    let object = shown().await;
+    let copy = &object["copies"][0];
+    assert_eq!(
+        (&copy["is_complete"], &copy["bit_errors"], &copy["complete_since"], &object["bit_error_count"]),
+        (&false.into(), &1.into(), &Value::Null, &1.into()),
+        "{object}"
+    );
+    let error = &object["bit_errors"][0];
+    let path = error["path"].as_str().unwrap();
+    assert!(path.ends_with("producer/a.txt") && key.ends_with(path), "{error}");
+    assert_eq!((&error["store"], &error["waits_for"]), (&"copies".into(), &"policy".into()), "{error}");
+    assert!(error["expected"] != error["actual"] && error["found"].is_string(), "{error}");
+    let listed = object["files"].as_array().unwrap();
+    let file = listed.iter().find(|file| file["path"] == "producer/a.txt").unwrap();
+    let of = |store: &str| file["proofs"].as_array().unwrap().iter().find(|of| of["store"] == store).unwrap().clone();
+    assert_eq!((&of("copies")["bit_error"], &of("copies")["proven"]), (&error["number"], &Value::Null), "{file}");
+    assert_eq!((&of("main")["bit_error"], of("main")["proven"].is_string()), (&Value::Null, true), "{file}");
+    let page = reqwest::get(format!("{address}/objects/{ark}")).await.unwrap().text().await.unwrap();
+    for part in [
+        "1 open bit error</h2>",
+        "content damaged",
+        "<td data-name=\"State\">1 open bit error</td>",
+        "copies: <span class=\"tag bad\">bit error</span>",
+        "A person starts the repairs in copies",
+        error["expected"].as_str().unwrap(),
+        error["actual"].as_str().unwrap(),
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let number = error["number"].to_string();
+    let decide = format!("To decide: queuekeeper mill resolve repair|drop {number} --reason TEXT");
+    let decide = decide.as_str();
+    let expected =
+        ["copies  1 open bit error", "1 open bit error:", path, "expected", "A person starts the repairs", decide];
+    let of_object = run(data, &["object", "show", "one", "--data", &text]).await;
+    of_object.is(0, &expected);
+    assert!(!of_object.out.contains("copies  complete"), "{of_object:?}");
+    run(data, &["mill", "spaces", "--data", &text]).await.is(0, &["has bit errors"]);
+
+    let repair = ["mill", "repair", &number, "--reason", "a fire drill", "--data", &text];
+    run(data, &repair).await.is(0, &["waits for a worker"]);
+    let is_complete = async || shown().await["copies"][0]["is_complete"] == true;
+    eventually(Duration::from_mins(1), "the copy is repaired", is_complete).await;
+    run(data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -80,6 +139,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     assert!(page.contains("copies: <time") && page.contains("</time> ago by reading"), "{page}");
     run(&data, &["object", "show", "one", "--data", &text]).await.is(0, &["copies  complete", "LAST PROOF"]);
     run(&data, &["mill", "queues", "--data", &text]).await.is(0, &["loop 1 is done", "of 4 workers busy"]);
+    damaged_copies_are_shown(&data, &copies, &ark, &repository.address).await;
 
     // Stopped while the copy of the next version is made, or before it: it goes on.
     std::fs::write(&file, "more").unwrap();

@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 
 use super::mill_checks::checks_are_asked_for;
+use super::mill_errors::content_that_is_wrong_is_repaired;
 use super::mill_reports::reports_are_shown;
-use super::mill_verify::rot;
 use super::program::queuekeeper;
 use super::stores::command;
 
@@ -102,79 +102,6 @@ async fn dead_letters_show_each_failed_attempt(home: &Path, pages: &Pages) {
     let drop = Decision { what: Decided::Drop, of: &TaskState::ALL, user: "ada", reason: "a test" };
     assert!(catalogue.decide_task(dead().await.id, &drop).await.unwrap());
     catalogue.close().await;
-}
-
-/// An operator sees that a copy rots, and has it repaired from the other one.
-async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages) {
-    pages.get("/mill/errors", &["No bit errors"]).await;
-    let copy = home.join("objects/theses/a/c");
-    rot(&copy);
-    command(home, "mill verify one/main/theses/a/c").await.is(7, &["content damaged"]);
-    pages.get("/mill", &["A copy is not what was recorded", "/mill/errors"]).await;
-    pages
-        .get(
-            "/mill/errors",
-            &["content damaged", "theses/a/c", "main", "repaired from another copy", "Repair</button>"],
-        )
-        .await;
-    let (_, of_viewer) = pages.ask("vera", "/mill/errors", None).await;
-    assert!(of_viewer.contains("theses/a/c") && !of_viewer.contains("Repair</button>"), "{of_viewer}");
-    let item = "/mill/spaces/one/theses/item?key=a/c";
-    pages.get(item, &["Proofs", "content damaged"]).await;
-    let of_item = pages.json("/api/v1/mill/spaces/one/theses/item?key=a/c").await;
-    let check = &of_item["checks"][0];
-    assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");
-    let error = pages.json("/api/v1/mill/errors").await["errors"][0].clone();
-    assert_eq!((&error["key"], &error["is_repairable"]), (&json!("a/c"), &json!(true)), "{error}");
-    let number = error["number"].to_string();
-    pages
-        .get("/mill/errors", &["Writes the content of another copy", "value=\"drop\"", "Content index", "Audit log"])
-        .await;
-    let form = |reason| [("number", &*number), ("resolution", "repair"), ("reason", reason)];
-    let accept = [("number", &*number), ("resolution", "accept"), ("reason", "rotten")];
-    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&accept)).await.0, 403);
-    assert_eq!(pages.ask("ada", "/mill/errors", Some(&accept)).await.0, 409);
-    let unknown = [("number", &*number), ("resolution", "mend"), ("reason", "rotten")];
-    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&unknown)).await.0, 400);
-    let body = json!({"number": error["number"], "resolution": "accept", "reason": "rotten"}).to_string();
-    assert_eq!(pages.ask("oscar", "/api/v1/mill/errors/resolve", Some(&[("json", &*body)])).await.0, 403);
-    assert_eq!(pages.ask("vera", "/mill/errors", Some(&form("rotten"))).await.0, 403);
-    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form(""))).await.0, 400);
-    let wrong = json!({"number": 4711, "reason": "rotten"}).to_string();
-    let (code, text) = pages.ask("oscar", "/api/v1/mill/errors/repair", Some(&[("json", &*wrong)])).await;
-    assert!(code == 404 && text.contains("no open bit error 4711"), "{code}: {text}");
-    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&form("rotten"))).await.0, 303);
-    // It writes over content, and the brake of this mill holds that as anything else.
-    let minutes = Duration::from_mins(2);
-    let held = eventually_some(minutes, "the brake holds it", async || {
-        pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
-    });
-    let held = held.await.to_string();
-    pages.get(item, &["What is not done", "The repair of the copy in main is held by the brake until an admin"]).await;
-    let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
-    assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
-    pages.get("/mill/errors", &["all stores</option><option>main</option><option>replica</option>"]).await;
-    let stop = [("repairs", "stop"), ("store", ""), ("reason", "disks")];
-    assert_eq!(pages.ask("vera", "/mill/errors", Some(&stop)).await.0, 403);
-    assert_eq!(pages.ask("oscar", "/mill/errors", Some(&stop)).await.0, 303);
-    pages.get("/mill/errors", &["Automatic repairs are stopped", "in all stores", "by oscar", "disks"]).await;
-    let resume = json!({"reason": "disks"}).to_string();
-    assert_eq!(pages.ask("oscar", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 403);
-    assert_eq!(pages.ask("ada", "/api/v1/mill/repairs/resume", Some(&[("json", &*resume)])).await.0, 200);
-    let figures = [
-        "mill_content_items{account=\"one\",store=\"main\",proof=\"none\"}",
-        "mill_content_max_age_seconds{account=\"one\",store=\"main\"} 5184000",
-    ];
-    let is_exported = async || {
-        let (_, text) = pages.ask("vera", "/metrics", None).await;
-        figures.iter().all(|figure| text.contains(figure))
-    };
-    eventually(minutes, "the ages of proofs are exported", is_exported).await;
-    pages.get("/mill/spaces", &["class=\"age-fresh\"", "never proven, written today"]).await;
-    let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
-    eventually(minutes, "it is repaired", is_repaired).await;
-    assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
-    pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "wrong → being repaired"]).await;
 }
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]

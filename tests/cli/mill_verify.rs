@@ -33,6 +33,7 @@ async fn decide(home: &Path) {
             "main",
             "one/theses/b/c",
             "content damaged",
+            "A person starts the repairs in main: the limits of one there do not have repair: automatic.",
             "repaired from another copy",
             "Possible: repair, drop",
         ],
@@ -45,11 +46,27 @@ async fn decide(home: &Path) {
         "{list}"
     );
     let number = &error["number"];
+    assert_eq!(error["waits_for"], json!("policy"), "{error}");
+    let both = (error["expected"].as_str().unwrap(), error["actual"].as_str().unwrap());
+    assert!(both.0 != both.1 && both.0.starts_with("4 bytes, ") && both.1.starts_with("4 bytes, "), "{error}");
+    assert_eq!(both.0.split(':').next(), both.1.split(':').next(), "one digest is compared with another: {error}");
+    // Wherever one looks, the copy is not proven.
+    command(home, "mill spaces").await.is(0, &["BIT ERRORS"]);
+    let spaces = command(home, "mill spaces -o json").await.json();
+    let copies = &spaces["items"][0]["copies"];
+    assert_eq!((&copies[0]["bit_errors"], &copies[1]["bit_errors"]), (&json!(1), &json!(0)), "{spaces}");
+    let items = command(home, "mill spaces one/theses -o json").await.json();
+    let of = |at: usize| items["items"][at]["copies"][0].clone();
+    assert_eq!((&of(0)["bit_error"], of(0)["proven"].is_string()), (&Value::Null, true), "{items}");
+    assert_eq!((&of(1)["bit_error"], &of(1)["proven"]), (number, &Value::Null), "{items}");
+    command(home, "mill spaces one/theses").await.is(0, &["BIT ERROR IN"]);
     command(home, &format!("mill errors --after {number}"))
         .await
         .is(0, &["there are no bit errors with a number above "]);
     let of_item = command(home, "mill spaces one/theses --key b/c").await;
-    of_item.is(0, &[&format!("The copy in main has bit error {number}: "), "CHECKED", "failure", "content damaged"]);
+    let of_error = format!("The copy in main has bit error {number}: ");
+    let waits = "A person starts the repairs in main";
+    of_item.is(0, &[&of_error, waits, "CHECKED", "failure", "content damaged"]);
     let of_item = command(home, "mill spaces one/theses --key b/c -o json").await.json();
     let check = &of_item["checks"][0];
     assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");
@@ -67,7 +84,9 @@ async fn decide(home: &Path) {
     resolve("mend one/main/theses/b/c").await.is(2, &["repair, rewrite, correct, adopt, accept, drop"]);
     resolve(&format!("accept {number}")).await.is(3, &["accept does not resolve this: content damaged"]);
     resolve(&format!("drop {number}")).await.is(3, &["a repair of this copy has not ended; nothing was done"]);
-    command(home, "mill errors").await.is(0, &["What was decided has not ended"]);
+    command(home, "mill errors")
+        .await
+        .is(0, &["Its repair from another copy, which ", "requested, waits in bit-error for a worker."]);
     let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
     let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(
@@ -145,6 +164,11 @@ async fn adopt(home: &Path) {
     command(home, &format!("store put {content} replica/found/p%2Fq")).await.is(0, &[]);
     command(home, "mill verify one/replica/found/p%2Fq").await.is(0, &["1 item proven"]);
     command(home, "mill spaces one/found --key p%2Fq").await.is(0, &["one/found: p%2Fq\n"]);
+    command(home, &format!("store put {content} replica/found/p+r")).await.is(0, &[]);
+    // Decoded, that would be behind p+r.
+    let after = command(home, "mill spaces one/found --after p%2Fq").await;
+    after.is(0, &["p+r", "x"]);
+    assert!(!after.out.contains("p%2Fq"), "{after:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

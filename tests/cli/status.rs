@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::api::Server;
+use super::mill_verify::rot;
+use super::stores::command;
 use super::world::World;
 use queuekeeper_testkit::wait::eventually;
 
@@ -139,4 +141,33 @@ async fn it_prints_the_attention_list_of_the_overview() {
     for claim in ["An inactive rule still holds", "4 times", "It releases them once"] {
         assert!(!ran.out.contains(claim), "{claim:?} cannot be known: {ran:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_bit_errors_need_attention_and_so_does_a_catalogue_that_cannot_be_read() {
+    let world = World::new("bit-errors").await;
+    let home = world.home.path();
+    let objects = home.join("objects");
+    std::fs::create_dir(&objects).unwrap();
+    let text = format!(
+        "stores:\n  main: {{url: \"file://{}\"}}\ncatalogue: {{url: \"sqlite:catalogue.db\"}}\n\
+         mill: {{accounts: {{one: {{stores: {{\"1\": main}}}}}}, policies: {{directory: policies}}}}\n",
+        objects.display()
+    );
+    std::fs::write(home.join("config.yml"), text).unwrap();
+    std::fs::write(home.join("content"), "content").unwrap();
+    let content = home.join("content").display().to_string();
+    let file = home.join("config.yml").display().to_string();
+    let status = async || world.run_with("status", &["--config.file", &file]).await;
+    command(home, &format!("store put {content} main/theses/a --create-space")).await.is(0, &[]);
+    let none = status().await;
+    assert!(none.code == 0 && !none.out.contains("bit error"), "{none:?}");
+    rot(&objects.join("theses/a"));
+    command(home, "mill verify one/main/theses/a").await.is(7, &["content damaged"]);
+    let found = status().await;
+    found.is(0, &["!! 1 open bit error, since ", "A copy in a store is not what was recorded of it."]);
+    std::fs::rename(home.join("catalogue.db"), home.join("away.db")).unwrap();
+    let away = status().await;
+    away.is(0, &["It is not known whether there are open bit errors", "The catalogue cannot be read: "]);
+    assert!(!home.join("catalogue.db").exists(), "nothing is made");
 }

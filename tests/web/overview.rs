@@ -8,7 +8,7 @@ use queuekeeper::insight::{Cause, CauseKind, Diagnosis, Forecast, Verdict};
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::lists::BatchDetail;
 use queuekeeper::mirror::{Batch, ByState, Flow, Freshness, History, Pace, Pause, Point, Rates, StateFlow};
-use queuekeeper::web::pages::{Recent, Stopped};
+use queuekeeper::web::pages::{OpenBitErrors, Recent, Stopped};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Queue;
@@ -142,6 +142,21 @@ fn recent() -> Recent {
         foreign: Default::default(),
         storage: None,
         storage_problem: None,
+        bit_errors: OpenBitErrors::NotAsked,
+    }
+}
+
+#[test]
+fn open_bit_errors_are_urgent_and_lead_to_where_they_are_decided_about() {
+    let page = |bit_errors| page_of(figures::live(), Some(figures::full()), &Recent { bit_errors, ..recent() });
+    let html = page(OpenBitErrors::Open(2, Some(ago(7_300))));
+    let shown = text(&html);
+    assert!(shown.contains("2 open bit errors oldest 2.0 h These copies in stores"), "{shown}");
+    assert!(html.contains("href=\"./mill/errors\""), "{html}");
+    let shown = text(&page(OpenBitErrors::Unknown("the <b>catalogue</b> is away".to_owned())));
+    assert!(shown.contains("not known whether there are open bit errors The &#60;b&#62;catalogue"), "{shown}");
+    for none in [OpenBitErrors::NotAsked, OpenBitErrors::Open(0, None)] {
+        assert!(!text(&page(none)).contains("bit error"));
     }
 }
 

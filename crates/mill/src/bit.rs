@@ -5,7 +5,7 @@
 //! - [`verify`]: a check at once, in the foreground; [`asked_check`]: one that a person asks for, by workers; [`adopt`]: what has no record is taken into it;
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`asked`]: what a
-//!   person asks for; [`repairer`]: the repair;
+//!   person asks for; [`waits`]: why that is not done; [`repairer`]: the repair;
 //! - `corrections`: the record is put right; `seen`: a copy that was read for either;
 //! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
@@ -43,3 +43,4 @@ pub mod seals;
 mod seen;
 pub mod verdict;
 pub mod verify;
+pub mod waits;

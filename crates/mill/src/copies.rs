@@ -29,11 +29,13 @@ pub struct StoreCopies {
     pub is_wanted: bool,
     /// How many items are there, and are what they are at the source.
     pub there: u64,
+    /// How many copies of it there have an open bit error, whatever the content index says of them.
+    pub wrong: u64,
     /// How many are to be there: all that the source has, but for what is left out.
     pub of: u64,
     /// How many items of the source are left out there, by the limits of the account.
     pub left_out: u64,
-    /// When the last of them came, where all are there.
+    /// When the last of them came, where all are there and none has an open bit error.
     pub complete_since: Option<Timestamp>,
     /// Some of those that are missing or differ.
     pub missing: Vec<MissingCopy>,
@@ -89,7 +91,8 @@ pub async fn copies(
         if all == 0 || (!is_wanted && there == 0) {
             continue;
         }
-        let complete_since = match (there == of, catalogue.event_age(last_event).await?) {
+        let wrong = wrong_keys(catalogue, store, original.space, original.folder).await?.len() as u64;
+        let complete_since = match (there == of && wrong == 0, catalogue.event_age(last_event).await?) {
             (true, Some(age)) => {
                 SignedDuration::try_from(age).ok().and_then(|age| Timestamp::now().checked_sub(age).ok())
             }
@@ -110,6 +113,7 @@ pub async fn copies(
             store: store.clone(),
             is_wanted,
             there,
+            wrong,
             of,
             left_out,
             complete_since,
@@ -119,8 +123,8 @@ pub async fn copies(
     Ok(found)
 }
 
-/// How many objects have all copies that a policy wants, and how many have not, of some whose folders lie in one space of a
-/// store; none where no account has that, or no policy wants copies of it.
+/// How many objects have all copies that a policy wants, none of them with an open bit error, and how many have not, of some whose
+/// folders lie in one space of a store; none where no account has that, or no policy wants copies of it.
 ///
 /// # Errors
 /// When the catalogue cannot be read.
@@ -139,7 +143,11 @@ pub async fn standing(
     for folder in folders {
         let mut counts = wanted.keys().map(|store| (store, Count::default())).collect();
         let all = count(catalogue, account, &Original { store, space, folder }, &mut counts).await?;
-        if all > 0 && counts.values().all(|of| of.there == all - of.left_out) {
+        let mut is_complete = all > 0 && counts.values().all(|of| of.there == all - of.left_out);
+        for store in wanted.keys() {
+            is_complete = is_complete && wrong_keys(catalogue, store, space, folder).await?.is_empty();
+        }
+        if is_complete {
             complete += 1;
         } else {
             incomplete += 1;
@@ -148,8 +156,42 @@ pub async fn standing(
     Ok(Some((complete, incomplete)))
 }
 
+/// The keys below a folder of a space whose copies in a store have an open bit error, in their order.
+///
+/// # Errors
+/// When the catalogue cannot be read.
+pub async fn wrong_keys(
+    catalogue: &Catalogue,
+    store: &StoreName,
+    space: &SpaceName,
+    folder: &str,
+) -> Result<Vec<Key>, Error> {
+    let Some((mut behind, last)) = within(folder) else { return Ok(Vec::new()) };
+    let mut wrong = Vec::new();
+    loop {
+        let mut page = catalogue.bit_error_keys(store, space, (Some(&behind), Some(&last)), PAGE).await?;
+        let is_last = page.len() < PAGE as usize;
+        // The end of the range may be a key beside the folder.
+        page.retain(|key| *key < last);
+        wrong.append(&mut page);
+        match wrong.last() {
+            Some(key) if !is_last && wrong.len() < MOST => behind = key.clone(),
+            _ => return Ok(wrong),
+        }
+    }
+}
+
+/// The keys between which those below a folder lie: all of these are above the first and below the second. `None` for a folder of
+/// which the name is too long for a key.
+#[must_use]
+pub fn within(folder: &str) -> Option<(Key, Key)> {
+    // The character that follows the slash.
+    format!("{folder}/").parse().ok().zip(format!("{folder}0").parse().ok())
+}
+
 /// The account to which a space of a store belongs, and as which.
-fn owner<'a>(
+#[must_use]
+pub fn owner<'a>(
     accounts: &'a BTreeMap<String, Account>,
     store: &StoreName,
     space: &SpaceName,

@@ -54,6 +54,9 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How long a producer waits for room in its queue, for anything else, and for the end of checks.
 const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1), Duration::from_secs(1));
 
+/// How long it takes at most until a process that leads a loop sees that the next one is due, while the last one is done.
+pub const SEES_DUE: Duration = WAITS.1;
+
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
 const STATS: Duration = Duration::from_mins(10);
 

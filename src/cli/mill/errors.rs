@@ -134,9 +134,18 @@ fn show(list: &ErrorList, screen: &mut Screen) {
     screen.gap();
     for error in &list.errors {
         let names: Vec<_> = error.resolutions.iter().map(|resolution| resolution.name).collect();
-        let possible = if names.is_empty() { String::new() } else { format!(" Possible: {}.", names.join(", ")) };
-        screen.item(&format!("{}: ", error.number), &format!("{}{possible}", error.remedy));
+        let possible = if names.is_empty() { String::new() } else { format!("Possible: {}.", names.join(", ")) };
+        let texts = [&error.why, &error.remedy, &possible].into_iter().filter(|text| !text.is_empty());
+        let texts: Vec<_> = texts.map(String::as_str).collect();
+        screen.item(&format!("{}: ", error.number), &texts.join(" "));
     }
+}
+
+/// How a bit error may be decided about now; `None` where nothing may be.
+pub(in crate::cli) fn decide(error: &BitErrorItem) -> Option<String> {
+    let names: Vec<_> = error.resolutions.iter().map(|resolution| resolution.name).collect();
+    let (number, names) = (error.number, Some(names.join("|")).filter(|names| !names.is_empty())?);
+    Some(format!("To decide: queuekeeper mill resolve {names} {number} --reason TEXT"))
 }
 
 fn table(errors: &[BitErrorItem]) -> Table {

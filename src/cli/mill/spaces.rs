@@ -12,7 +12,7 @@ use super::PlaceArgs;
 use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
-use crate::cli::words::{ago, count};
+use crate::cli::words::{ago, argument, count, some};
 use crate::mirror::words::{counted, size};
 use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, SpaceCopies, SpaceFilter};
 
@@ -39,9 +39,10 @@ pub(super) struct SpacesArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
-    /// Spaces, or items, after this one, as the end of the list before says
-    #[arg(long, value_name = "NAME", default_value = "")]
-    after: String,
+    /// Spaces after this one, or items after this key, as it is, without any decoding: the end of the list before says which. In JSON,
+    /// `next` of items is percent-encoded, as `key_encoded` is
+    #[arg(long, value_name = "NAME|KEY", allow_hyphen_values = true)]
+    after: Option<OsString>,
 
     #[command(flatten)]
     place: PlaceArgs,
@@ -58,7 +59,13 @@ impl SpacesArgs {
             name.split_once('/').ok_or_else(wrong)
         });
         let space = space.transpose()?;
-        let after: KeyText = self.after.parse().map_err(|error| UsageError::flag("--after", error))?;
+        let after = self.after.as_ref().map(|after| match space {
+            Some(_) => Key::new(after.as_bytes()).map(After::Key).map_err(|error| error.to_string()),
+            None => {
+                after.to_str().map(|name| After::Space(name.to_owned())).ok_or("it is no name of a space".to_owned())
+            }
+        });
+        let after = after.transpose().map_err(|error| UsageError::flag("--after", error))?;
         let (mill, catalogue) = self.place.open().await?;
         let outcome = async {
             match (space, &self.key) {
@@ -68,14 +75,16 @@ impl SpacesArgs {
                     self.output.show(&detail, |screen| show_item(&detail, screen))
                 }
                 (Some((account, space)), None) => {
+                    let after = KeyText(after.and_then(After::key));
                     let filter = ItemFilter { prefix: self.prefix.clone(), after, ..ItemFilter::default() };
                     let list = mill.items(account, space, &filter).await.map_err(CommandError::from)?;
                     self.output.show(&list, |screen| show_items(&list, screen))?;
-                    more(list.next.as_ref());
+                    let next = list.next.as_deref().and_then(|next| next.parse::<KeyText>().ok()?.0);
+                    more(next.as_ref().map(Key::as_bytes));
                     Ok(())
                 }
                 (None, _) => {
-                    let (prefix, after) = (self.prefix.clone(), self.after.clone());
+                    let (prefix, after) = (self.prefix.clone(), after.and_then(After::space).unwrap_or_default());
                     let list = mill
                         .spaces(&SpaceFilter { prefix, after, ..SpaceFilter::default() })
                         .await
@@ -87,7 +96,7 @@ impl SpacesArgs {
                     if list.items.is_empty() {
                         output::note("the content index knows no such space");
                     }
-                    more(list.next.as_ref());
+                    more(list.next.as_deref().map(str::as_bytes));
                     Ok(())
                 }
             }
@@ -98,9 +107,31 @@ impl SpacesArgs {
     }
 }
 
-fn more(next: Option<&String>) {
+/// Behind what a list begins.
+enum After {
+    Space(String),
+    Key(Key),
+}
+
+impl After {
+    fn space(self) -> Option<String> {
+        match self {
+            Self::Space(name) => Some(name),
+            Self::Key(_) => None,
+        }
+    }
+
+    fn key(self) -> Option<Key> {
+        match self {
+            Self::Key(key) => Some(key),
+            Self::Space(_) => None,
+        }
+    }
+}
+
+fn more(next: Option<&[u8]>) {
     if let Some(after) = next {
-        output::note(&format!("there are more: --after {after}"));
+        output::note(&format!("there are more: --after {}", argument(after)));
     }
 }
 
@@ -112,6 +143,7 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
         Column::number("ITEMS"),
         Column::number("OF"),
         Column::number("SIZE"),
+        Column::number("BIT ERRORS").if_filled(),
         Column::new("FROM"),
         Column::new("PROOFS").if_filled(),
         Column::rest("OLDEST PROOF").if_filled(),
@@ -128,6 +160,7 @@ fn copies(spaces: &[SpaceCopies], now: Timestamp) -> Table {
                 count(copy.items),
                 of,
                 size(copy.bytes),
+                some(copy.bit_errors),
                 copy.source.clone().unwrap_or_default(),
                 if copy.items == 0 { String::new() } else { copy.proofs.age.words().to_owned() },
                 copy.proofs.words(now),
@@ -147,13 +180,16 @@ fn show_items(list: &ItemList, screen: &mut Screen) {
     let mut table = Table::new([
         Column::rest("KEY"),
         Column::new("IN"),
+        Column::new("BIT ERROR IN").if_filled(),
         Column::new("NOT DONE IN").if_filled(),
         Column::new("LEFT OUT IN").if_filled(),
     ]);
     for item in &list.items {
         let living = item.copies.iter().filter(|copy| !copy.is_deleted).map(|copy| copy.store.as_str());
+        let wrong = item.copies.iter().filter(|copy| copy.bit_error.is_some()).map(|copy| copy.store.as_str());
         let (differing, left_out) = (item.differing.join(", "), item.left_out.join(", "));
-        table.row([item.key.clone(), living.collect::<Vec<_>>().join(", "), differing, left_out]);
+        let (living, wrong) = (living.collect::<Vec<_>>().join(", "), wrong.collect::<Vec<_>>().join(", "));
+        table.row([item.key.clone(), living, wrong, differing, left_out]);
     }
     screen.table(&table);
 }
@@ -172,7 +208,10 @@ fn show_item(detail: &ItemDetail, screen: &mut Screen) {
         Table::new([Column::new("STORE"), Column::number("SIZE"), Column::number("PROVEN"), Column::rest("DIGEST")]);
     for copy in &detail.item.copies {
         let bytes = if copy.is_deleted { "deleted".to_owned() } else { size(copy.size_bytes) };
-        let proven = copy.proven.map(|at| format!("{} ago", ago(Some(at), now))).unwrap_or_default();
+        let proven = match (copy.bit_error, copy.proven) {
+            (Some(number), _) => format!("bit error {number}"),
+            (None, proven) => proven.map(|at| format!("{} ago", ago(Some(at), now))).unwrap_or_default(),
+        };
         copies.row([copy.store.clone(), bytes, proven, copy.digest.clone()]);
     }
     screen.table(&copies);

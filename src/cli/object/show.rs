@@ -4,11 +4,13 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::cli::exit::CommandError;
+use crate::cli::mill::decide;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::repository::{ObjectName, PlaceArgs};
-use crate::cli::words::{ago, moment};
-use crate::mirror::words::size;
-use crate::views::objects::{FileFilter, FileProof, ObjectDetail, Objects, VersionNumber};
+use crate::cli::words::{ago, argument, moment};
+use crate::mirror::words::{counted, size};
+use crate::views::mill::BitErrorItem;
+use crate::views::objects::{FileFilter, FileProof, ObjectBitError, ObjectDetail, Objects, VersionNumber};
 use crate::views::show::visible;
 
 /// Show an object: its versions, the files of one of them, and where it is stored
@@ -90,6 +92,7 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
         }
         screen.table(&table);
     }
+    bit_errors(detail, screen, now);
     screen.gap();
     screen.say(&format!("Files of version {}:", detail.version));
     let mut table = Table::new([
@@ -99,15 +102,40 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
         Column::rest("LAST PROOF").if_filled(),
     ]);
     for file in &detail.files {
-        let proof = |of: &FileProof| match of.proven {
-            Some(at) => format!("{} {} ago", of.store, ago(Some(at), now)),
-            None => format!("{} never", of.store),
+        let proof = |of: &FileProof| match (of.bit_error, of.proven) {
+            (Some(number), _) => format!("{} has bit error {number}", of.store),
+            (None, Some(at)) => format!("{} {} ago", of.store, ago(Some(at), now)),
+            (None, None) => format!("{} never", of.store),
         };
         let proofs: Vec<_> = file.proofs.iter().map(proof).collect();
         table.row([file.path.clone(), size(file.size_bytes), file.media_type.clone(), proofs.join(", ")]);
     }
     screen.table(&table);
     if let Some(next) = &detail.next_file {
-        screen.say(&format!("There are more files; --after {next:?} lists those."));
+        screen.say(&format!("There are more files; --after {} lists those.", argument(next.as_bytes())));
+    }
+}
+
+/// The open bit errors of the copies of an object.
+fn bit_errors(detail: &ObjectDetail, screen: &mut Screen, now: Timestamp) {
+    if detail.bit_errors.is_empty() {
+        return;
+    }
+    screen.gap();
+    screen.say(&format!("{}:", counted(detail.bit_error_count, "open bit error", "open bit errors")));
+    for ObjectBitError { path, error } in &detail.bit_errors {
+        let BitErrorItem { number, store, detail, found, expected, actual, why, remedy, .. } = error;
+        let since = ago(Some(*found), now);
+        screen.item("- ", &format!("{path} in {store}, bit error {number}, found {since} ago: {detail}"));
+        screen.fact_beneath("expected", expected);
+        screen.fact_beneath("found", actual);
+        screen.beneath(&format!("{why} {remedy}"));
+        if let Some(how) = decide(error) {
+            screen.beneath(&how);
+        }
+    }
+    let more = detail.bit_error_count.saturating_sub(detail.bit_errors.len() as u64);
+    if more > 0 {
+        screen.say(&format!("And {}: queuekeeper mill errors lists all.", counted(more, "more", "more")));
     }
 }

@@ -92,6 +92,15 @@ impl Screen {
         self.wrap(&first, &" ".repeat(NAME), value);
     }
 
+    /// The same beneath something.
+    pub(in crate::cli) fn fact_beneath(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
+        let first = format!("{BENEATH}{name:NAME$}");
+        self.wrap(&first, &" ".repeat(BENEATH.len() + NAME), value);
+    }
+
     /// A table; nothing where it has no rows.
     pub(in crate::cli) fn table(&mut self, table: &Table) {
         self.text.push_str(&table.text(self.width));

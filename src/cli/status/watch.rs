@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use zookeeper_client::Client;
 
-use super::{Found, Included, StatusArgs, show};
+use super::{Beside, Found, Included, StatusArgs, show};
 use crate::cli::client::source;
 use crate::cli::exit::CommandError;
 use crate::cli::output::Display;
@@ -18,6 +18,7 @@ use crate::cli::{UsageError, on_signal};
 use crate::config::ConfigFile;
 use crate::metrics::storage::Storage;
 use crate::mirror::{self, Store};
+use crate::views::overview::OpenBitErrors;
 use crate::views::status::Status;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
 use queuekeeper_zookeeper::{Config, Sessions};
@@ -30,6 +31,9 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 
 /// How often it is looked whether it has ended.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
+
+/// How often the open bit errors are read at most.
+const BIT_ERRORS: Duration = Duration::from_secs(10);
 
 /// What is known of the rules' state in ZooKeeper; `None` before it was read.
 type Rules = Mutex<Option<Result<Snapshot, CoordinationError>>>;
@@ -53,6 +57,8 @@ pub(super) async fn watch(args: StatusArgs, file: Option<ConfigFile>) -> anyhow:
     let volume = args.volume.volume().map(|volume| Storage::new(volume.path, volume.threshold));
     let writer = mirror::Writer::with_limits(limits);
     let (store, rules) = (writer.store(), Rules::default());
+    // What is drawn first has it.
+    let bit_errors = Mutex::new(super::bit_errors(file.as_ref()).await);
     // No client scrapes this process.
     let metrics = mirror::Metrics::register(&mut Registry::default());
     let mirrored = Box::pin(mirror::run(Sessions::new(config.clone()), writer, metrics, None, shutdown.clone()));
@@ -84,8 +90,9 @@ pub(super) async fn watch(args: StatusArgs, file: Option<ConfigFile>) -> anyhow:
             }
             let now = Timestamp::now();
             let found = {
-                let seen = rules.lock();
-                Found::new(&source, seen.as_ref().map(Result::as_ref), file.as_ref().map(ConfigFile::rules), now)
+                let (seen, bit_errors) = (rules.lock(), bit_errors.lock().clone());
+                let rules = file.as_ref().map(ConfigFile::rules);
+                Found::new(&source, Beside { seen: seen.as_ref().map(Result::as_ref), rules, bit_errors }, now)
             };
             let is_open = if let Ok(found) = found {
                 display.draw(&found.overview, |screen| show(&found, included, now, screen))?
@@ -103,6 +110,7 @@ pub(super) async fn watch(args: StatusArgs, file: Option<ConfigFile>) -> anyhow:
         outcome = shown => outcome,
         ended = mirrored => ended.map_err(|error| CommandError::from(error).into()),
         () = follow_rules(&config, &store, &rules, every) => Ok(()),
+        () = follow_bit_errors(file.as_ref(), &bit_errors, every) => Ok(()),
         () = measured => Ok(()),
     };
     drop(display);
@@ -141,6 +149,15 @@ async fn follow_rules(config: &Config, store: &Store, rules: &Rules, every: Dura
             }
         }
         sleep(every).await;
+    }
+}
+
+/// Reads the open bit errors again and again, by a connection for each time: that is seldom.
+async fn follow_bit_errors(file: Option<&ConfigFile>, bit_errors: &Mutex<OpenBitErrors>, every: Duration) {
+    loop {
+        sleep(every.max(BIT_ERRORS)).await;
+        let read = super::bit_errors(file).await;
+        *bit_errors.lock() = read;
     }
 }
 

@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitError, Evidence};
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::repair_stops::RepairStop;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::bit::asked::{offers, task_of};
+use queuekeeper_mill::bit::asked::offers;
 use queuekeeper_mill::bit::report::Statement;
-use queuekeeper_mill::bit::verdict::{Offer, Remedy};
+use queuekeeper_mill::bit::verdict::{Fixity, Offer, Remedy};
+use queuekeeper_mill::bit::waits::{Wait, Waits};
+use queuekeeper_store::Digest;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -74,8 +77,20 @@ pub(crate) struct BitErrorItem {
     /// What was found, in words.
     #[schema(example = "content damaged")]
     pub(crate) detail: String,
-    /// What can be done about it, as a sentence.
+    /// What it waits for: `worker`, `in_progress`, `retry`, `hours`, `store`, `paused`, `held`, `no_good_copy`, `failed`, `dropped`,
+    /// `no_task`, `stopped`, `repaired_lately`, `too_many`, `policy`, `write_once`, `changed_outside`, `conflict`, `records`,
+    /// `no_checksum`, `no_repair`, `unreadable`.
+    #[schema(example = "policy")]
+    pub(crate) waits_for: &'static str,
+    /// The same in sentences: why it is not repaired yet.
+    pub(crate) why: String,
+    /// What a person does about it, or that it goes on by itself: sentences.
     pub(crate) remedy: String,
+    /// What is recorded of the content, by the strongest digest that was found of it, too; empty where there is no record.
+    #[schema(example = "4 bytes, sha256:88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589")]
+    pub(crate) expected: String,
+    /// What was found of it, by the same digest; `missing` where there was no content, empty where that was not seen.
+    pub(crate) actual: String,
     /// What was seen and what is recorded.
     pub(crate) proof: ErrorProof,
     /// Whether an operator may have it repaired from another copy now.
@@ -179,49 +194,44 @@ impl Mill {
         let found = self.catalogue().bit_errors(&account.name, filter.after, most).await;
         let found = found.map_err(|error| unavailable(&error))?;
         let has_more = found.len() > limit;
-        let mut errors = Vec::with_capacity(found.len().min(limit));
-        for error in found.into_iter().take(limit) {
-            let repair = self.repair_of(account, &error).await?;
-            errors.push(BitErrorItem::new(error, account, repair));
-        }
+        let found = found.into_iter().take(limit).collect();
+        let errors = BitErrorItem::of_account(self.catalogue(), account, found).await?;
         let next = errors.last().filter(|_| has_more).map(|error| error.number);
         Ok(ErrorList { accounts, account: account.name.clone(), errors, stops, next })
     }
-
-    async fn repair_of(&self, account: &Account, error: &BitError) -> Result<OpenRepair, ViewError> {
-        let Some(task) = task_of(account, error).filter(|_| error.repair_started.is_some()) else {
-            return Ok(OpenRepair::None);
-        };
-        let is_stuck = self.catalogue().is_repair_stuck(&task).await.map_err(|error| unavailable(&error))?;
-        Ok(if is_stuck { OpenRepair::Stuck } else { OpenRepair::Running })
-    }
-}
-
-/// The repair of a copy that has not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OpenRepair {
-    /// There is none.
-    None,
-    /// A worker has it, or will.
-    Running,
-    /// No worker will end it: its task is in the dead letters, or was dropped.
-    Stuck,
 }
 
 impl BitErrorItem {
-    fn new(error: BitError, account: &Account, repair: OpenRepair) -> Self {
-        let (advice, offers) = match offers(account, &error) {
-            Ok(offers) => (advice(&offers), offers),
-            Err(why) => (format!("The item has to be looked at by hand: {why}."), Vec::new()),
+    /// Open bit errors of an account, with why they wait.
+    ///
+    /// # Errors
+    /// When the catalogue cannot be read.
+    pub(crate) async fn of_account(
+        catalogue: &Catalogue,
+        account: &Account,
+        errors: Vec<BitError>,
+    ) -> Result<Vec<Self>, ViewError> {
+        if errors.is_empty() {
+            return Ok(Vec::new());
+        }
+        let waits = Waits::read(catalogue, Timestamp::now()).await.map_err(|error| unavailable(&error))?;
+        let mut items = Vec::with_capacity(errors.len());
+        for error in errors {
+            let wait = waits.of(account, &error).await.map_err(|error| unavailable(&error))?;
+            items.push(Self::new(error, account, wait));
+        }
+        Ok(items)
+    }
+
+    fn new(error: BitError, account: &Account, wait: Wait) -> Self {
+        let Wait { reason, why, act, may_decide } = wait;
+        let (advice, resolutions) = match offers(account, &error) {
+            Ok(offers) if may_decide => (advice(&offers), resolutions(&offers)),
+            Err(_) if may_decide => (String::new(), resolutions(&[])),
+            Ok(_) | Err(_) => (String::new(), Vec::new()),
         };
-        let resolutions = if repair == OpenRepair::Running { Vec::new() } else { resolutions(&offers) };
-        let remedy = match repair {
-            OpenRepair::None => advice,
-            OpenRepair::Running => "What was decided has not ended: a worker does it.".to_owned(),
-            OpenRepair::Stuck => format!(
-                "What was decided did not come to its end: its task is among the dead letters, or was dropped. {advice}"
-            ),
-        };
+        let remedy = [act, advice].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+        let (expected, actual) = compared(&error.evidence);
         let proof = ErrorProof::of(&error.evidence);
         let BitError { id, store, item, findings, detail, found, seen, times, repair_started, .. } = error;
         Self {
@@ -233,7 +243,11 @@ impl BitErrorItem {
             key_encoded: item.key.encoded(),
             findings,
             detail,
+            waits_for: reason.as_str(),
+            why,
             remedy,
+            expected,
+            actual,
             proof,
             is_repairable: resolutions.iter().any(|item| item.name == Resolution::Repair.as_str()),
             resolutions,
@@ -243,6 +257,34 @@ impl BitErrorItem {
             times,
         }
     }
+}
+
+/// What is recorded and what was found, both by the strongest digest that they have in common.
+fn compared(evidence: &Evidence) -> (String, String) {
+    let Evidence { content, provider, index, audit } = evidence;
+    let read = |kept: &Option<String>| match kept.as_deref().map(Statement::read) {
+        Some(Ok(Statement::Fixity(fixity))) => Some(fixity),
+        Some(Ok(Statement::None | Statement::Same | Statement::Missing) | Err(_)) | None => None,
+    };
+    let (recorded, seen_as) = (read(index).or_else(|| read(audit)), read(content).or_else(|| read(provider)));
+    let (Some(recorded), Some(found)) = (&recorded, &seen_as) else {
+        let first = |kept: [&Option<String>; 2]| {
+            kept.into_iter().map(|kept| seen(kept.as_deref())).find(|text| !text.is_empty()).unwrap_or_default()
+        };
+        return (first([index, audit]), first([content, provider]));
+    };
+    let common = found.digests.iter().filter(|digest| recorded.digests.get(digest.algorithm()).is_some()).last();
+    let by = |fixity: &Fixity| match common {
+        Some(digest) => stated(fixity.size, fixity.digests.get(digest.algorithm())),
+        None => stated(fixity.size, fixity.digests.strongest()),
+    };
+    (by(recorded), by(found))
+}
+
+/// A size with a digest.
+fn stated(size: u64, digest: Option<&Digest>) -> String {
+    let digest = digest.map_or("no digest".to_owned(), |digest| format!("{}:{digest}", digest.algorithm()));
+    format!("{}, {digest}", counted(size, "byte", "bytes"))
 }
 
 /// What may be decided, of the remedies that are possible.
@@ -257,11 +299,7 @@ fn seen(kept: Option<&str>) -> String {
     match kept.map(Statement::read).transpose() {
         Ok(None | Some(Statement::None | Statement::Same)) => String::new(),
         Ok(Some(Statement::Missing)) => "missing".to_owned(),
-        Ok(Some(Statement::Fixity(fixity))) => {
-            let digest = fixity.digests.strongest();
-            let digest = digest.map_or("no digest".to_owned(), |digest| format!("{}:{digest}", digest.algorithm()));
-            format!("{}, {digest}", counted(fixity.size, "byte", "bytes"))
-        }
+        Ok(Some(Statement::Fixity(fixity))) => stated(fixity.size, fixity.digests.strongest()),
         Err(why) => format!("not readable: {why}"),
     }
 }

@@ -1,15 +1,16 @@
 //! The items of a space, and one of them with all that is known of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
 use queuekeeper_catalogue::asides::Aside;
 use queuekeeper_catalogue::audit::{Event, Events};
-use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
 use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
 use queuekeeper_store::store::Item;
-use queuekeeper_store::{SpaceName, StoreName};
+use queuekeeper_store::{Key, SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,7 +21,7 @@ use super::comparisons::ComparisonItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
-use super::{KeyText, Mill, ViewError, missing, space, unavailable};
+use super::{BitErrorItem, KeyText, Mill, ViewError, missing, space, unavailable};
 use crate::views::parameter::Within;
 use crate::views::show::as_sentence;
 
@@ -102,9 +103,11 @@ pub(crate) struct CopyItem {
     pub(crate) is_deleted: bool,
     /// The number of the event that changed it last.
     pub(crate) event: u64,
-    /// When its content was last proven to be as recorded; null where it was not.
+    /// The number of its open bit error; null where it has none.
+    pub(crate) bit_error: Option<u64>,
+    /// When its content was last proven to be as recorded; null where it was not, or has an open bit error.
     pub(crate) proven: Option<Timestamp>,
-    /// How: `read` or `provider`; null where it was not.
+    /// How: `read` or `provider`; likewise.
     #[schema(example = "read")]
     pub(crate) proof: Option<String>,
 }
@@ -216,7 +219,11 @@ impl Mill {
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|item| item.key.encoded());
-        let items = found.iter().map(|item| SpaceItem::new(account, &policy, &space, item)).collect();
+        let keys: Vec<_> = found.iter().map(|item| item.key.clone()).collect();
+        let stores: BTreeSet<_> = account.stores.values().collect();
+        let wrong = self.catalogue().bit_errors_of_keys(stores, &in_stores, &keys).await;
+        let wrong = wrong.map_err(|error| unavailable(&error))?;
+        let items = found.iter().map(|item| SpaceItem::new(account, &policy, (&space, item), &wrong)).collect();
         let standing = self.standing().await?;
         if found.is_empty() && !policy.spaces.contains_key(&space) && !standing.has(account, &space) {
             return Err(ViewError::not_found(format!(
@@ -243,9 +250,7 @@ impl Mill {
         let mut checks = Vec::new();
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
-            if let Some(BitError { id, detail, .. }) = self.catalogue().bit_error(store, &of).await.map_err(error)? {
-                wrong.push(as_sentence(&format!("the copy in {store} has bit error {id}: {detail}")));
-            }
+            wrong.extend(self.catalogue().bit_error(store, &of).await.map_err(error)?);
             copies.extend(self.catalogue().copy(store, &of).await.map_err(error)?);
             let kept = self.catalogue().asides(store, &of, None, HISTORY).await.map_err(error)?;
             asides.extend(kept.into_iter().map(AsideItem::from));
@@ -275,7 +280,8 @@ impl Mill {
                 Policy::default(),
             ),
         };
-        let item = SpaceItem::new(account, &policy, &space, &indexed);
+        let numbers = wrong.iter().map(|error| ((error.store.clone(), error.item.key.clone()), error.id)).collect();
+        let item = SpaceItem::new(account, &policy, (&space, &indexed), &numbers);
         let standing = self.standing().await?;
         let pauses = self.catalogue().pauses().await.map_err(error)?;
         let of = Looked {
@@ -287,7 +293,12 @@ impl Mill {
             pauses: &pauses,
             standing: &standing,
         };
-        causes.append(&mut wrong);
+        let bit_errors = BitErrorItem::of_account(self.catalogue(), account, wrong).await?;
+        causes.extend(bit_errors.iter().map(|error| {
+            let BitErrorItem { number, store, detail, why, remedy, .. } = error;
+            let what = as_sentence(&format!("the copy in {store} has bit error {number}: {detail}"));
+            format!("{what} {why} {remedy}").trim_end().to_owned()
+        }));
         causes.extend(of.causes(now));
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
         causes.extend(of.left_out());
@@ -308,17 +319,27 @@ impl Mill {
 }
 
 impl SpaceItem {
-    fn new(account: &Account, policy: &Policy, space: &SpaceName, item: &IndexedItem) -> Self {
+    /// `wrong` has the numbers of open bit errors.
+    fn new(
+        account: &Account,
+        policy: &Policy,
+        (space, item): (&SpaceName, &IndexedItem),
+        wrong: &BTreeMap<(StoreName, Key), u64>,
+    ) -> Self {
         let destinations = |is: fn(&Account, &IndexedItem, &StoreName, &StoreName) -> bool| {
             let pairs = pairs(account, policy, space);
             let found = pairs.filter(|(source, destination)| is(account, item, source, destination));
             found.map(|(_, destination)| destination.to_string()).collect()
         };
         let ours = |copy: &&Copy| account.stores.values().any(|store| *store == copy.store);
+        let known = |copy: &Copy| {
+            let bit_error = wrong.get(&(copy.store.clone(), item.key.clone())).copied();
+            CopyItem::new(copy, bit_error)
+        };
         Self {
             key: item.key.to_string(),
             key_encoded: item.key.encoded(),
-            copies: item.copies.iter().filter(ours).map(CopyItem::from).collect(),
+            copies: item.copies.iter().filter(ours).map(known).collect(),
             differing: destinations(differs),
             left_out: destinations(|account, item, _, destination| {
                 account.leaves_out(destination, &item.key).is_some()
@@ -327,17 +348,19 @@ impl SpaceItem {
     }
 }
 
-impl From<&Copy> for CopyItem {
-    fn from(copy: &Copy) -> Self {
+impl CopyItem {
+    fn new(copy: &Copy, bit_error: Option<u64>) -> Self {
         let digest = copy.digests.strongest();
+        let (proven, proof) = copy.proven.clone().filter(|_| bit_error.is_none()).unzip();
         Self {
             store: copy.store.to_string(),
             size_bytes: copy.size,
             digest: digest.map(|digest| format!("{}:{}", digest.algorithm(), digest.hex())).unwrap_or_default(),
             is_deleted: copy.is_deleted,
             event: copy.seq,
-            proven: copy.proven.as_ref().map(|(time, _)| *time),
-            proof: copy.proven.as_ref().map(|(_, proof)| proof.clone()),
+            bit_error,
+            proven,
+            proof,
         }
     }
 }

@@ -80,6 +80,8 @@ pub(crate) struct SpaceCopy {
     pub(crate) bytes: u64,
     /// How far it is.
     pub(crate) state: CopyState,
+    /// How many copies of items there have an open bit error.
+    pub(crate) bit_errors: u64,
     /// The store that it is copied from; null where it is copied from none.
     pub(crate) source: Option<String>,
     /// How many items that one has.
@@ -109,8 +111,11 @@ pub(crate) struct SpaceCount {
 pub(crate) enum CopyState {
     /// It is copied from here, and no policy copies anything to it.
     Source,
-    /// It has as many items as the store that it is copied from, or more, and where it has as many, as many bytes.
+    /// It has as many items as the store that it is copied from, or more, and where it has as many, as many bytes; no copy there has an
+    /// open bit error.
     Complete,
+    /// The same, and copies there have open bit errors.
+    BitErrors,
     /// It has as many items, and not as many bytes.
     Differing,
     /// It has fewer items.
@@ -129,6 +134,7 @@ impl CopyState {
         match self {
             Self::Source => "source",
             Self::Complete => "complete",
+            Self::BitErrors => "has bit errors",
             Self::Differing => "differs",
             Self::Incomplete => "incomplete",
             Self::LeftOut => "fewer, as keys are left out",
@@ -224,8 +230,10 @@ impl Standing {
             let source = source.and_then(|pair| account.stores.get(&pair.source));
             let (has, of_source) = (items(store), source.map_or(0, items));
             let is_source = pairs.iter().any(|pair| pair.source == *id);
+            let wrong = account.figure(&self.figures, Counter::SpaceBitErrors, store, space);
             let state = match (source, is_source, has) {
                 (Some(source), _, has) if has == of_source && bytes(store) != bytes(source) => CopyState::Differing,
+                (Some(_), _, has) if has >= of_source && wrong > 0 => CopyState::BitErrors,
                 (Some(_), _, has) if has >= of_source => CopyState::Complete,
                 (Some(_), _, _) if account.leaves_out_any(store) => CopyState::LeftOut,
                 (Some(_), _, _) => CopyState::Incomplete,
@@ -240,6 +248,7 @@ impl Standing {
                 items: has,
                 bytes: bytes(store),
                 state,
+                bit_errors: wrong,
                 source: source.map(ToString::to_string),
                 source_items: of_source,
                 counted: self.counts.get(&(account.name.clone(), store.clone(), space.clone())).copied(),

@@ -15,6 +15,7 @@ use utoipa::ToSchema;
 
 use super::{Objects, SOON, unavailable};
 use crate::views::error::ViewError;
+use crate::views::show::counted;
 
 /// The copy of an object in a store.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -22,14 +23,16 @@ pub(crate) struct ObjectCopy {
     /// The store.
     #[schema(example = "replica")]
     pub(crate) store: String,
-    /// Whether all that the object has is there, as far as is recorded.
+    /// Whether all that the object has is there, as far as is recorded, and none of it has an open bit error.
     pub(crate) is_complete: bool,
-    /// When the last of it came; null where not all is there.
+    /// When the last of it came; null where it is not complete.
     pub(crate) complete_since: Option<Timestamp>,
     /// Whether a policy wants the object there.
     pub(crate) is_wanted: bool,
     /// How many of its files are there, inventories and other files of its folder included.
     pub(crate) files_there: u64,
+    /// How many files of the copy have an open bit error; `bit_errors` of the object has them.
+    pub(crate) bit_errors: u64,
     /// How many are to be there; of a very large object, of the first 10,000.
     pub(crate) files: u64,
     /// How many more it has, which are left out there by the limits of the account.
@@ -55,7 +58,7 @@ pub(crate) type Places = Arc<dyn Fn(&str) -> Option<(StoreName, SpaceName)> + Se
 /// Whose objects are copied, and where these lie.
 #[derive(Clone)]
 pub(super) struct Copied {
-    accounts: Arc<BTreeMap<String, Account>>,
+    pub(super) accounts: Arc<BTreeMap<String, Account>>,
     pub(super) places: Places,
 }
 
@@ -92,14 +95,15 @@ impl Objects {
 
 impl ObjectCopy {
     fn new(of: StoreCopies, folder: &str) -> Self {
-        let StoreCopies { store, is_wanted, there, of, left_out, complete_since, missing } = of;
+        let StoreCopies { store, is_wanted, there, wrong, of, left_out, complete_since, missing } = of;
         let path =
             |key: String| key.strip_prefix(folder).map_or(key.clone(), |rest| rest.trim_start_matches('/').to_owned());
         let missing =
             missing.into_iter().map(|MissingCopy { key, why }| MissingFile { path: path(key.to_string()), why });
         Self {
             store: store.to_string(),
-            is_complete: there == of,
+            is_complete: there == of && wrong == 0,
+            bit_errors: wrong,
             complete_since,
             is_wanted,
             files_there: there,
@@ -111,10 +115,13 @@ impl ObjectCopy {
 
     /// How it stands, in words.
     pub(crate) fn state(&self) -> String {
-        let state = match (self.is_complete, self.files_there) {
-            (true, _) => "complete".to_owned(),
-            (false, 0) => "missing".to_owned(),
-            (false, there) => format!("{there} of {} files", self.files),
+        let wrong = (self.bit_errors > 0).then(|| counted(self.bit_errors, "open bit error", "open bit errors"));
+        let state = match (self.is_complete, self.files_there, wrong) {
+            (true, ..) => "complete".to_owned(),
+            (false, there, Some(wrong)) if there == self.files => wrong,
+            (false, there, Some(wrong)) => format!("{wrong}, {there} of {} files", self.files),
+            (false, 0, None) => "missing".to_owned(),
+            (false, there, None) => format!("{there} of {} files", self.files),
         };
         let state = match self.files_left_out {
             0 => state,

@@ -1,7 +1,10 @@
 //! The last proofs of the copies of files.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use queuekeeper_catalogue::inventory::{File, Object};
+use queuekeeper_mill::copies::owner;
 use queuekeeper_store::Key;
 use queuekeeper_store::ocfl::Root;
 use serde::Serialize;
@@ -17,9 +20,11 @@ pub(crate) struct FileProof {
     /// The store.
     #[schema(example = "replica")]
     pub(crate) store: String,
-    /// When the content there was last proven to be as recorded; null where it was not.
+    /// The number of its open bit error; null where it has none.
+    pub(crate) bit_error: Option<u64>,
+    /// When the content there was last proven to be as recorded; null where it was not, or has an open bit error.
     pub(crate) proven: Option<Timestamp>,
-    /// How: `read` or `provider`; null where it was not.
+    /// How: `read` or `provider`; likewise.
     #[schema(example = "read")]
     pub(crate) proof: Option<String>,
 }
@@ -31,21 +36,30 @@ impl Objects {
     /// When the catalogue cannot be read, or does not answer soon.
     pub(super) async fn proven(&self, object: &Object, files: &[File]) -> Result<Vec<ObjectFile>, ViewError> {
         let mut shown: Vec<_> = files.iter().map(ObjectFile::from).collect();
-        let place = self.copied.as_ref().and_then(|copied| (copied.places)(&object.collection));
-        let Some(((_, space), folder)) = place.zip(Root::folder_of(&object.ark).ok()) else { return Ok(shown) };
+        let Some(copied) = &self.copied else { return Ok(shown) };
+        let place = (copied.places)(&object.collection);
+        let Some(((store, space), folder)) = place.zip(Root::folder_of(&object.ark).ok()) else { return Ok(shown) };
+        let account = owner(&copied.accounts, &store, &space).map(|(account, _)| account);
+        let stores: BTreeSet<_> = account.into_iter().flat_map(|account| account.stores.values()).collect();
         let key = |file: &File| Key::new(format!("{folder}/{}", file.content_path).into_bytes()).ok();
         let keys: Vec<_> = files.iter().map(key).collect();
         let wanted: Vec<_> = keys.iter().flatten().cloned().collect();
         let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
-        let found = timeout(SOON, self.catalogue.items_of(&space, &wanted)).await.map_err(late)?;
-        let found = found.map_err(|error| unavailable(&error))?;
+        let both = async {
+            tokio::try_join!(
+                self.catalogue.items_of(&space, &wanted),
+                self.catalogue.bit_errors_of_keys(stores, &space, &wanted),
+            )
+        };
+        let (found, wrong) = timeout(SOON, both).await.map_err(late)?.map_err(|error| unavailable(&error))?;
         for (file, key) in shown.iter_mut().zip(&keys) {
             let at = key.as_ref().and_then(|key| found.binary_search_by(|item| item.key.cmp(key)).ok());
             let item = at.and_then(|at| found.get(at));
             let living = item.iter().flat_map(|item| &item.copies).filter(|copy| !copy.is_deleted);
             let proof = living.map(|copy| {
-                let (proven, proof) = copy.proven.clone().unzip();
-                FileProof { store: copy.store.to_string(), proven, proof }
+                let bit_error = key.as_ref().and_then(|key| wrong.get(&(copy.store.clone(), key.clone())).copied());
+                let (proven, proof) = copy.proven.clone().filter(|_| bit_error.is_none()).unzip();
+                FileProof { store: copy.store.to_string(), bit_error, proven, proof }
             });
             file.proofs = proof.collect();
         }

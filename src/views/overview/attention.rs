@@ -14,6 +14,7 @@ use queuekeeper_queue::path::Queue;
 use queuekeeper_queue::state::JobState;
 
 mod automation;
+mod bit_errors;
 mod failures;
 mod held;
 mod mail;
@@ -45,7 +46,7 @@ pub(crate) struct Attention {
     /// `failed`, `failed_without_jobs`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `mail_waiting`, `failed_by_operator`, `unknown_states`,
     /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
     /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
-    /// `automation_unwritten`, `clock_offset`.
+    /// `automation_unwritten`, `clock_offset`, `bit_errors`, `bit_errors_unknown`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,
@@ -75,6 +76,8 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     items.extend(states::stopped(recent));
     let is_listed = recent.stopped.iter().any(|stopped| stopped.state == JobState::Provisioning);
     items.extend(waiting(summary, recent.storage).filter(|_| !is_listed));
+    // What was stored is at stake.
+    items.extend(bit_errors::open(&recent.bit_errors));
     // Before the failed jobs: a fault may stop a whole state or all reports, a failed job stops no other.
     items.extend(faults(summary, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Overview, Recent, Stopped};
+use super::{OpenBitErrors, Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::{CauseKind, Verdict};
 use crate::metrics::storage::Storage;
@@ -59,6 +59,7 @@ impl Source<'_> {
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),
             storage_problem: self.storage.and_then(Storage::problem),
+            bit_errors: OpenBitErrors::NotAsked,
             flow,
         }
     }

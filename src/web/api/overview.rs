@@ -7,7 +7,7 @@ use utoipa::IntoParams;
 
 use super::Answer;
 use crate::views::history::History;
-use crate::views::overview::Overview;
+use crate::views::overview::{Overview, Recent};
 use crate::views::parameter::Within;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
@@ -31,7 +31,8 @@ pub(super) struct HistoryQuery {
 pub(super) async fn overview(FromState(state): FromState<State>) -> Answer<Overview> {
     let (source, now) = (state.source(), Timestamp::now());
     let summary = source.summary(now)?;
-    Ok(Json(source.overview(&summary, &source.recent(now), now)))
+    let recent = Recent { bit_errors: state.bit_errors().await, ..source.recent(now) };
+    Ok(Json(source.overview(&summary, &recent, now)))
 }
 
 /// `GET /api/v1/history`: the queue's figures over the last six hours.

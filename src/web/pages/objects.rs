@@ -15,10 +15,10 @@ use super::render;
 use crate::actions::access::AccessRequest;
 use crate::actions::{Role, Source};
 use crate::mirror::words::size;
-use crate::views::mill::proof_words;
-use crate::views::objects::{FileFilter, FileProof, ObjectDetail, ObjectFilter, ObjectItem, Objects};
+use crate::views::mill::{BitErrorItem, proof_words};
+use crate::views::objects::{FileFilter, FileProof, ObjectBitError, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, visible};
+use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
@@ -67,6 +67,9 @@ struct ObjectPage {
     embargo: String,
     jobs_href: String,
     copies: Vec<CopyRow>,
+    /// How many open bit errors there are, in words; empty for none.
+    wrong: String,
+    errors: Vec<ErrorRow>,
     /// Whether the reader may request it as an archive here.
     may_request: bool,
 }
@@ -105,6 +108,24 @@ struct CopyRow {
     reason: String,
 }
 
+/// A file of which a copy has an open bit error.
+#[derive(Debug)]
+struct ErrorRow {
+    number: u64,
+    path: String,
+    /// The page of the item.
+    href: String,
+    /// Where it is decided about.
+    list_href: String,
+    store: String,
+    detail: String,
+    found: Moment,
+    expected: String,
+    actual: String,
+    /// Why it is not repaired yet, and what is done about that.
+    why: String,
+}
+
 #[derive(Debug)]
 struct FileRow {
     path: String,
@@ -113,8 +134,8 @@ struct FileRow {
     size: String,
     digest: String,
     media_type: String,
-    /// The last proof of each of its copies: the store, when, and how.
-    proofs: Vec<(String, Option<Moment>, String)>,
+    /// Each of its copies: the store, whether it has an open bit error, and when and how it was proven last.
+    proofs: Vec<(String, bool, Option<Moment>, String)>,
 }
 
 /// `GET /objects`: which objects are there.
@@ -184,9 +205,29 @@ fn is_past(end: &str, now: Timestamp) -> bool {
     end.is_some_and(|end| end < now)
 }
 
-fn proven(of: &FileProof, now: Timestamp) -> (String, Option<Moment>, String) {
+fn proven(of: &FileProof, now: Timestamp) -> (String, bool, Option<Moment>, String) {
     let how = of.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default();
-    (of.store.clone(), of.proven.map(|proven| Moment::new(proven, now)), how)
+    (of.store.clone(), of.bit_error.is_some(), of.proven.map(|proven| Moment::new(proven, now)), how)
+}
+
+impl ErrorRow {
+    fn new(of: &ObjectBitError, root: &str, now: Timestamp) -> Self {
+        let ObjectBitError { path, error } = of;
+        let BitErrorItem { number, account, store, space, key_encoded, detail, found, expected, actual, .. } = error;
+        let of_item = format!("{root}mill/spaces/{account}/{space}/item");
+        Self {
+            number: *number,
+            path: path.clone(),
+            href: address(&of_item, &[pair("key", &**key_encoded)]),
+            list_href: address(&format!("{root}mill/errors"), &[pair("account", &**account)]),
+            store: store.clone(),
+            detail: visible(detail),
+            found: Moment::new(*found, now),
+            expected: visible(expected),
+            actual: visible(actual),
+            why: visible(format!("{} {}", error.why, error.remedy).trim_end()),
+        }
+    }
 }
 
 impl ObjectPage {
@@ -251,6 +292,11 @@ impl ObjectPage {
                     reason: visible(&copy.reason()),
                 })
                 .collect(),
+            wrong: match detail.bit_error_count {
+                0 => String::new(),
+                count => counted(count, "open bit error", "open bit errors"),
+            },
+            errors: detail.bit_errors.iter().map(|error| ErrorRow::new(error, &root, now)).collect(),
             version: detail.version,
             next: next.unwrap_or_default(),
             first: files_of(detail.version),

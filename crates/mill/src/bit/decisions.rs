@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{BitError, Evidence};
+use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, span};
 use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
-use queuekeeper_store::StoreName;
 use queuekeeper_store::store::Item;
 
 use super::asked::offers;
 use super::checker::{Checker, said};
 use super::decide::decide;
-use super::repair::{AskFor, MOST_A_DAY, RepairLimits, RepairMode, RepairStart, start};
+use super::repair::{AskFor, RepairLimits, RepairMode, RepairStart, start};
 use super::report::Statement;
 use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
+use crate::account::Account;
 use crate::audit::MILL;
-use crate::limits::StoreLimits;
 use crate::worker::{Lease, Processed, Processor, Stop};
 
 /// How long a finding waits for a person until it is looked at again.
@@ -25,11 +25,45 @@ const AGAIN: Duration = Duration::from_hours(24);
 /// Decides what is done about findings.
 pub struct Decider(pub Checker);
 
-/// A finding, as its check left it.
+/// A finding, as its check left it, and what is to be done about it.
 struct Known {
     item: Item,
     error: BitError,
-    verdict: Verdict,
+    plan: Plan,
+}
+
+/// What the mill does about a bit error by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// It brings the record to what is proven, or takes the content into it.
+    Record(Remedy),
+    /// Its content is to be repaired, if at all: who starts that.
+    Repair(RepairStart),
+}
+
+/// What the mill does by itself about a bit error of an account, by the limits of the account and the number of repairs that were
+/// started automatically in the store in the last 24 hours.
+///
+/// # Errors
+/// With one sentence, where what the check saw is not readable.
+pub(super) fn plan(account: &Account, error: &BitError, started_today: u64) -> Result<Plan, String> {
+    let verdict = Verdict { offers: offers(account, error)?, ..verdict_of(error)? };
+    let limits = account.limits.get(&error.store);
+    let adopts = limits.is_some_and(|set| set.adopt == RepairMode::Automatic);
+    let is_of_record = |offer: &&Offer| match offer.remedy {
+        Remedy::CorrectIndex | Remedy::AppendEvent => !offer.only_by_asking,
+        Remedy::Adopt => adopts,
+        Remedy::RepairFromCopy | Remedy::RewriteInPlace | Remedy::WriteToProvider | Remedy::AcceptChange => false,
+    };
+    if let Some(offer) = verdict.offers.iter().find(is_of_record) {
+        return Ok(Plan::Record(offer.remedy));
+    }
+    let limits = RepairLimits {
+        mode: limits.map(|limits| limits.repair).unwrap_or_default(),
+        is_write_once: limits.is_some_and(|limits| limits.is_write_once),
+        started_today,
+    };
+    Ok(Plan::Repair(start(&verdict, &limits)))
 }
 
 #[async_trait]
@@ -46,24 +80,21 @@ impl Processor for Decider {
 impl Decider {
     async fn decide(&self, subject: &TaskSubject, lease: &Lease) -> Result<Processed, Stop> {
         let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done.into()) };
-        let adopts = self.limits_of(subject, &known.error.store).is_some_and(|set| set.adopt == RepairMode::Automatic);
-        let is_of_record = |offer: &&Offer| match offer.remedy {
-            Remedy::CorrectIndex | Remedy::AppendEvent => !offer.only_by_asking,
-            Remedy::Adopt => adopts,
-            Remedy::RepairFromCopy | Remedy::RewriteInPlace | Remedy::WriteToProvider | Remedy::AcceptChange => false,
+        let start = match known.plan {
+            Plan::Record(remedy) => {
+                let part = self.0.correct(subject, remedy, MILL, lease).await?;
+                let is_wrong = part.items.iter().any(|item| item.wrong.is_some());
+                let outcome = if is_wrong { Outcome::PutOff(AGAIN) } else { Outcome::Done };
+                return Ok(Processed { checked: Some(part), ..outcome.into() });
+            }
+            Plan::Repair(start) => start,
         };
-        if let Some(offer) = known.verdict.offers.iter().find(is_of_record) {
-            let part = self.0.correct(subject, offer.remedy, MILL, lease).await?;
-            let is_wrong = part.items.iter().any(|item| item.wrong.is_some());
-            let outcome = if is_wrong { Outcome::PutOff(AGAIN) } else { Outcome::Done };
-            return Ok(Processed { checked: Some(part), ..outcome.into() });
-        }
-        let why = match start(&known.verdict, &self.repair_limits(subject, &known.error.store).await?) {
+        let why = match start {
             RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
                 RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
-                RepairStarted::Cooling => "it was repaired automatically within a week".to_owned(),
+                RepairStarted::Cooling => format!("it was repaired automatically within {}", span(COOLDOWN)),
             },
             RepairStart::ByAsking(why) => why.to_string(),
             RepairStart::Never => "no other copy repairs this".to_owned(),
@@ -84,21 +115,9 @@ impl Decider {
         };
         let item = Item::new(space, key);
         let Some(error) = self.0.catalogue.bit_error(store, &item).await.map_err(said)? else { return Ok(None) };
-        let verdict = Verdict { offers: offers(account, &error)?, ..verdict_of(&error)? };
-        Ok(Some(Known { item, error, verdict }))
-    }
-
-    fn limits_of(&self, subject: &TaskSubject, store: &StoreName) -> Option<&StoreLimits> {
-        self.0.accounts.get(&subject.account)?.limits.get(store)
-    }
-
-    async fn repair_limits(&self, subject: &TaskSubject, store: &StoreName) -> Result<RepairLimits, String> {
-        let set = self.limits_of(subject, store);
-        Ok(RepairLimits {
-            mode: set.map(|limits| limits.repair).unwrap_or_default(),
-            is_write_once: set.is_some_and(|limits| limits.is_write_once),
-            started_today: self.0.catalogue.automatic_repairs_today(store).await.map_err(said)?,
-        })
+        let today = self.0.catalogue.automatic_repairs_today(store).await.map_err(said)?;
+        let plan = plan(account, &error, today)?;
+        Ok(Some(Known { item, error, plan }))
     }
 
     async fn start(&self, subject: &TaskSubject, known: &Known) -> Result<RepairStarted, String> {

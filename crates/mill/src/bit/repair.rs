@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use queuekeeper_catalogue::repair_stops::MOST_A_DAY;
+
 use super::decide::is_same;
 use super::verdict::{CheckResult, Finding, Fixity, Remedy, Sighting, Sources, Verdict};
-
-/// How many repairs may be started automatically at one store within a day: more damage than that is for a person.
-pub const MOST_A_DAY: u64 = 10;
 
 /// Who starts the repairs at a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,6 +31,9 @@ use super::verdict::{Fixity, Remedy, Sighting, Verdict};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 
+/// How a failure begins whose cause is that no other copy is good enough.
+pub(super) const NO_GOOD_COPY: &str = "no other copy is good enough to repair it";
+
 /// When a repair that the mill has started looks again whether it may go on.
 const STOPPED: Duration = Duration::from_mins(1);
 
@@ -194,7 +197,7 @@ impl Repairer {
             return Err(wait.into());
         }
         let reasons = if reasons.is_empty() { "no other store has it".to_owned() } else { reasons.join("; ") };
-        let outcome = Outcome::Failed(format!("no other copy is good enough to repair it: {reasons}"));
+        let outcome = Outcome::Failed(format!("{NO_GOOD_COPY}: {reasons}"));
         Err(Stop::Ended(Processed { follow_ups: checks, ..outcome.into() }))
     }
 

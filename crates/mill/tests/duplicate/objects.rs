@@ -1,14 +1,17 @@
 //! Objects of OCFL: a reader of the copy sees whole ones, in whatever order tasks come.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::Outcome;
-use queuekeeper_mill::copies::standing;
-use queuekeeper_store::Store;
+use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, Evidence, Wrong};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_mill::copies::{Original, copies, standing, wrong_keys};
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
+use queuekeeper_store::store::Item;
+use queuekeeper_store::{Key, Store, StoreName};
 use uuid::Uuid;
 
 use super::world::{World, main, on_all, replica, space};
@@ -38,6 +41,39 @@ impl World {
         // A file of that name is content as any other.
         writer.add(&format!("{name}/inventory.json"), NewFile::new(open)).await.unwrap();
         writer.commit().await.unwrap();
+    }
+
+    /// Records that a copy is damaged; the answer is the number of the bit error.
+    async fn open_bit_error(&self, store: &StoreName, key: &Key) -> u64 {
+        let item = Item::new(space(), key.clone());
+        let subject = TaskSubject {
+            kind: TaskKind::Bit,
+            account: "account1".to_owned(),
+            space: space(),
+            key: Some(key.clone()),
+            destination: Some(store.clone()),
+        };
+        let task = NewTask { queue: Queue::BitIntegrity, subject, source: None };
+        self.catalogue.put_tasks(&[task]).await.unwrap();
+        let kinds = [TaskKind::Bit];
+        let tasks = Tasks { queue: Queue::BitIntegrity, account: "account1", kinds: &kinds, limit: 1 };
+        let task = self.catalogue.take_tasks(&tasks, "worker-1", Duration::from_mins(5)).await.unwrap().remove(0);
+        let wrong = Wrong { findings: vec!["content_damaged"], detail: "content damaged".to_owned(), observed: None };
+        let checked = CheckedItem {
+            item: item.clone(),
+            id: None,
+            bytes: 7,
+            result: "failure",
+            proof: None,
+            seq: None,
+            evidence: Evidence::default(),
+            wrong: Some(wrong),
+            unread: None,
+        };
+        let checked = Some(CheckedPart::of("account1".to_owned(), store.clone(), vec![checked]));
+        let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked };
+        assert_eq!(self.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
+        self.catalogue.bit_error(store, &item).await.unwrap().unwrap().id
     }
 
     async fn keys(&self, name: &queuekeeper_store::StoreName) -> Vec<String> {
@@ -103,6 +139,24 @@ on_all! {
         }
         let put_off = world.copy_backwards(None, 1).await;
         assert!(put_off >= 4, "{put_off}");
+        assert_eq!(standing(&folders).await, Some((1, 1)));
+        // A copy with an open bit error is not whole, whatever is recorded of it.
+        let keys = world.keys(&replica()).await;
+        let key = keys.iter().find(|key| key.ends_with("v1/inventory.json")).unwrap();
+        let (key, original) = (key.parse().unwrap(), Original { store: &main(), space: &space(), folder: &folders[0] });
+        let of_replica = async || {
+            let found = copies(&world.catalogue, &world.duplicator.accounts, &original).await.unwrap();
+            found.into_iter().find(|of| of.store == replica()).unwrap()
+        };
+        let whole = of_replica().await;
+        assert_eq!((whole.wrong, whole.there, whole.complete_since.is_some()), (0, whole.of, true));
+        let wrong = world.open_bit_error(&replica(), &key).await;
+        assert_eq!(standing(&folders).await, Some((0, 2)));
+        let damaged = of_replica().await;
+        assert_eq!((damaged.wrong, damaged.there, damaged.complete_since), (1, damaged.of, None));
+        assert_eq!(wrong_keys(&world.catalogue, &replica(), &space(), &folders[0]).await.unwrap(), [key]);
+        assert_eq!(wrong_keys(&world.catalogue, &replica(), &space(), &folders[1]).await.unwrap(), []);
+        world.tamper(format!("UPDATE bit_errors SET ended = 1 WHERE id = {wrong}")).await;
         assert_eq!(standing(&folders).await, Some((1, 1)));
         world.add_version("two").await;
         assert_eq!(standing(&folders[..1]).await, Some((0, 1)));

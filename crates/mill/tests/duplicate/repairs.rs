@@ -5,6 +5,7 @@ pub(super) mod dying;
 mod found;
 mod killed;
 mod records;
+mod waits;
 
 use std::sync::Arc;
 use std::time::Duration;

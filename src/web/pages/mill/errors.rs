@@ -58,6 +58,8 @@ struct ErrorRow {
     href: String,
     store: String,
     detail: String,
+    /// Why it is not repaired yet.
+    why: String,
     remedy: String,
     proof: ProofLines,
     /// What the reader may decide now: what the button says, its value, and what it does.
@@ -162,6 +164,7 @@ impl ErrorRow {
             href: address(&of_item, &[pair("key", &**key_encoded)]),
             store: error.store.clone(),
             detail: visible(&error.detail),
+            why: visible(&error.why),
             remedy: visible(&error.remedy),
             proof: proof_lines(&error.proof),
             buttons: possible.map(button).collect(),

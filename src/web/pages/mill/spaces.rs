@@ -95,6 +95,10 @@ struct Cell {
     state: &'static str,
     tag: &'static str,
     error: String,
+    /// How many open bit errors it has, in words; empty for none.
+    wrong: String,
+    /// Where they are listed.
+    wrong_href: String,
     /// How old its proofs are, in words.
     proofs: String,
     /// How that compares with the limit; the same, as a class and as the colour of a tag.
@@ -120,6 +124,8 @@ struct CopyRow {
     size: Size,
     digest: String,
     is_deleted: bool,
+    /// Whether it has an open bit error.
+    is_wrong: bool,
     proven: Option<Moment>,
     /// How; empty where it was not.
     proof: String,
@@ -266,6 +272,7 @@ fn copies(item: &SpaceItem, now: Timestamp, check: impl Fn(&str) -> String) -> V
         size: Size::new(copy.size_bytes),
         digest: copy.digest.clone(),
         is_deleted: copy.is_deleted,
+        is_wrong: copy.bit_error.is_some(),
         proven: copy.proven.map(|proven| Moment::new(proven, now)),
         proof: copy.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default(),
         check: check(&copy.store),
@@ -286,6 +293,8 @@ impl SpaceRow {
 impl Cell {
     fn new(space: &SpaceCopies, copy: &SpaceCopy, root: &str, now: Timestamp) -> Self {
         let (age_class, age_tag) = match copy.proofs.age {
+            // However young other proofs are.
+            _ if copy.bit_errors > 0 => ("age-too-old", "bad"),
             ProofAge::Empty => ("", "done"),
             ProofAge::Unchecked => ("age-unchecked", "done"),
             ProofAge::Fresh => ("age-fresh", "good"),
@@ -295,6 +304,7 @@ impl Cell {
         let (class, tag, filled) = match copy.state {
             CopyState::Source => ("source", "done", width(1, 1)),
             CopyState::Complete => ("done", "good", width(1, 1)),
+            CopyState::BitErrors => ("work", "bad", width(1, 1)),
             CopyState::Incomplete => ("work", "warn", width(copy.items, copy.source_items)),
             CopyState::LeftOut => ("done", "done", width(copy.items, copy.source_items)),
             CopyState::Differing => ("work", "warn", width(1, 1)),
@@ -307,7 +317,9 @@ impl Cell {
             (CopyState::Incomplete | CopyState::LeftOut, Some(source)) => {
                 format!("{} of {} in {source}", Count(copy.items), counted(copy.source_items, "item", "items"))
             }
-            (CopyState::Complete | CopyState::Differing, Some(source)) => format!("{items}, copied from {source}"),
+            (CopyState::Complete | CopyState::BitErrors | CopyState::Differing, Some(source)) => {
+                format!("{items}, copied from {source}")
+            }
             (_, _) => items,
         };
         Self {
@@ -319,6 +331,11 @@ impl Cell {
             state: copy.state.words(),
             tag,
             error: copy.error.as_deref().map(visible).unwrap_or_default(),
+            wrong: match copy.bit_errors {
+                0 => String::new(),
+                open => counted(open, "open bit error", "open bit errors"),
+            },
+            wrong_href: address(&format!("{root}mill/errors"), &[pair("account", &*space.account)]),
             proofs: copy.proofs.words(now),
             age: copy.proofs.age.words(),
             age_class,
@@ -365,6 +382,11 @@ impl AsideRow {
 }
 
 impl ItemRow {
+    /// Whether a copy has an open bit error.
+    fn is_wrong(&self) -> bool {
+        self.copies.iter().any(|copy| copy.is_wrong)
+    }
+
     fn new(item: &SpaceItem, space_href: &str) -> Self {
         Self {
             key: item.key.clone(),

@@ -47,7 +47,7 @@ pub(super) fn subject(key: &str) -> TaskSubject {
 }
 
 /// Damages an item with a good copy, and has it checked: what is there then.
-async fn find(world: &World, checker: &Checker, key: &str) -> String {
+pub(super) async fn find(world: &World, checker: &Checker, key: &str) -> String {
     put_both(world, key, "the content").await;
     world.rot(key);
     let damaged = has(world, &main(), &item(key)).await.unwrap().0;

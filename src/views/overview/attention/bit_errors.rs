@@ -1,0 +1,60 @@
+//! Copies that are not what was recorded.
+
+use super::{Attention, Severity, item};
+use crate::views::overview::OpenBitErrors;
+use crate::views::show::{as_sentence, counted, visible};
+
+/// The open bit errors, where there are any, or that these are not known.
+pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
+    match known {
+        OpenBitErrors::NotAsked | OpenBitErrors::Open(0, _) => None,
+        OpenBitErrors::Open(count, oldest) => Some(Attention {
+            since: *oldest,
+            is_oldest: *count > 1,
+            remedy: "Each is listed with what it waits for, and with what can be decided about it.".to_owned(),
+            page: Some("mill/errors".to_owned()),
+            link: "Show bit errors",
+            ..item(
+                "bit_errors",
+                Severity::Bad,
+                counted(*count, "open bit error", "open bit errors"),
+                if *count == 1 {
+                    "A copy in a store is not what was recorded of it."
+                } else {
+                    "These copies in stores are not what was recorded of them."
+                },
+            )
+        }),
+        OpenBitErrors::Unknown(why) => Some(Attention {
+            remedy: "Check that the database of the catalogue runs and responds.".to_owned(),
+            ..item(
+                "bit_errors_unknown",
+                Severity::Warn,
+                "It is not known whether there are open bit errors".to_owned(),
+                as_sentence(&visible(why)),
+            )
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn open_bit_errors_are_urgent_and_what_is_not_known_is_no_good_news() {
+        assert!(open(&OpenBitErrors::NotAsked).is_none() && open(&OpenBitErrors::Open(0, None)).is_none());
+        let at = Some(Timestamp::UNIX_EPOCH);
+        let one = open(&OpenBitErrors::Open(1, at)).unwrap();
+        assert_eq!(
+            (&*one.title, one.since, one.is_oldest, one.severity),
+            ("1 open bit error", at, false, Severity::Bad)
+        );
+        let many = open(&OpenBitErrors::Open(1_200, at)).unwrap();
+        assert_eq!((&*many.title, many.page.as_deref()), ("1,200 open bit errors", Some("mill/errors")));
+        let unknown = open(&OpenBitErrors::Unknown("the catalogue cannot be read".to_owned())).unwrap();
+        assert_eq!((&*unknown.text, unknown.severity), ("The catalogue cannot be read.", Severity::Warn));
+    }
+}
