@@ -1,13 +1,15 @@
 //! `queuekeeper mill produce`: what a producer does, once.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::producer::{PRODUCER, Step};
-use queuekeeper_mill::run::MillSettings;
+use queuekeeper_mill::run::{MillSettings, SEES_DUE};
 use queuekeeper_store::StoreFamilies;
 
 use super::PlaceArgs;
@@ -15,14 +17,19 @@ use super::bit::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
 use crate::cli::{on_signal, output};
-use crate::config::PrometheusDuration;
-use crate::mirror::words::counted;
+use crate::config::{MillConfig, PrometheusDuration};
+use crate::mirror::words::{counted, length};
 use crate::server;
 
 /// Create due tasks once, as mill run does from time to time, then exit
 ///
 /// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one in progress resumes where it was,
 /// whichever process began it, until it is done or so many tasks wait that it would wait, too.
+///
+/// With --now, the next loop of copies or checks is due now, and with it the reports on the integrity of all spaces: the process that
+/// leads the loop begins it within a minute, once the last one is done, and this command says where the reports will be. It
+/// changes nothing else, so that it may be given beside a mill that runs. Should that process have died, another one begins the loop
+/// within six minutes. With --once as well, this command does what is due itself, unless another process leads.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
     /// What to do: ask for copies that are missing, for checks of all content, for counts of spaces, or for one task for each account that does nothing; or
@@ -31,10 +38,10 @@ pub(super) struct ProduceArgs {
     producer: ProducerName,
 
     /// Do what is due, and end
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "now")]
     once: bool,
 
-    /// Begin the next loop of copies or checks though it is not due, as soon as the last one is done
+    /// Have the next loop of copies, or of checks with their reports, begin though it is not due, as soon as the last one is done
     #[arg(long)]
     now: bool,
 
@@ -70,6 +77,29 @@ impl ProduceArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
         let (file, config) = self.place.read()?;
+        let looping = match self.producer {
+            ProducerName::Duplication => Some(PRODUCER),
+            ProducerName::Bit => Some(BIT),
+            ProducerName::Stats | ProducerName::Asides | ProducerName::Noop => None,
+        };
+        let due = match looping {
+            Some(producer) if self.now => Some(Due { producer, config: &config }),
+            None if self.now => {
+                let why = format!("--now is for duplication and bit, which have loops; {} has none", self.producer);
+                return Err(CommandError::new(BAD_USAGE, why).into());
+            }
+            Some(_) | None => None,
+        };
+        if let Some(due) = due.as_ref().filter(|_| !self.once) {
+            let catalogue = server::catalogue::open(file.stores()).await?;
+            let said = async {
+                catalogue.request_loop(due.producer).await?;
+                due.said(&catalogue).await
+            };
+            let said = said.await;
+            catalogue.close().await;
+            return output::write(&format!("{}: {}\n", self.producer, said?));
+        }
         let settings = MillSettings {
             frequency: self.frequency.get(),
             most_waiting: self.queue_limit,
@@ -80,23 +110,19 @@ impl ProduceArgs {
         let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
         let mill = server::mill::open(&config, file.stores(), settings, &families, metrics).await?;
         let catalogue = mill.catalogue.clone();
-        let looping = match self.producer {
-            ProducerName::Duplication => Some(PRODUCER),
-            ProducerName::Bit => Some(BIT),
-            ProducerName::Stats | ProducerName::Asides | ProducerName::Noop => None,
-        };
-        match looping {
-            Some(producer) if self.now => catalogue.request_loop(producer).await?,
-            None if self.now => {
-                let why = format!("--now is for duplication and bit, which have loops; {} has none", self.producer);
-                return Err(CommandError::new(BAD_USAGE, why).into());
-            }
-            Some(_) | None => {}
+        if let Some(due) = &due {
+            catalogue.request_loop(due.producer).await?;
         }
         let (stop, _signals) = on_signal().context("cannot listen to signals")?;
         let produced = match self.producer {
-            ProducerName::Duplication => mill.produce_once(&stop).await.map(|step| said(&step)),
-            ProducerName::Bit => mill.check_once(&stop).await.map(|step| said(&step)),
+            ProducerName::Duplication => match mill.produce_once(&stop).await {
+                Ok(step) => step_said(&step, due.as_ref(), &catalogue).await,
+                Err(why) => Err(why),
+            },
+            ProducerName::Bit => match mill.check_once(&stop).await {
+                Ok(step) => step_said(&step, due.as_ref(), &catalogue).await,
+                Err(why) => Err(why),
+            },
             ProducerName::Stats => mill.stats_once().await.map(|number| match number {
                 Some(number) => format!("{} to be counted", counted(number as u64, "space is", "spaces are")),
                 None => "spaces were counted within a day".to_owned(),
@@ -127,6 +153,57 @@ impl fmt::Display for ProducerName {
             Self::Asides => "asides",
             Self::Noop => "noop",
         })
+    }
+}
+
+/// A loop that is due now.
+struct Due<'a> {
+    producer: &'static str,
+    config: &'a MillConfig,
+}
+
+impl Due<'_> {
+    /// When it begins, and where its reports will be.
+    async fn said(&self, catalogue: &Catalogue) -> Result<String, queuekeeper_catalogue::Error> {
+        let state = catalogue.loop_state(self.producer).await?;
+        let is_checking = self.producer == BIT && !catalogue.open_bit_runs().await?.is_empty();
+        let soon = length(SEES_DUE);
+        let when = match state {
+            Some(state) if state.is_led && state.started.is_some() && (state.ended.is_none() || is_checking) => {
+                format!(
+                    "loop {} has not ended; the process that leads begins the next one within {soon} after its end",
+                    state.number
+                )
+            }
+            Some(state) if state.is_led => format!("the process that leads begins the next loop within {soon}"),
+            Some(_) | None => format!(
+                "no process leads; the next loop begins within {soon} after queuekeeper mill run does, or now with --once --now"
+            ),
+        };
+        let mut said = when;
+        if self.producer == BIT {
+            let reports = self.config.accounts.values().filter_map(|account| {
+                let (store, space) = account.primary().zip(account.admin_space())?;
+                Some(format!("{store}/{space}/bit-integrity"))
+            });
+            let reports = reports.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+            said.push_str(&format!(
+                ". Its report on each space is written below {reports} as soon as the checks of that space have ended; queuekeeper \
+                 mill reports lists it"
+            ));
+        }
+        if !catalogue.pauses().await?.is_empty() {
+            said.push_str(". What is paused is left out; queuekeeper mill queues says what that is");
+        }
+        Ok(said)
+    }
+}
+
+/// What became of a loop.
+async fn step_said(step: &Step, due: Option<&Due<'_>>, catalogue: &Catalogue) -> Result<String, String> {
+    match (step, due) {
+        (Step::Follows, Some(due)) => due.said(catalogue).await.map_err(|error| error.to_string()),
+        _ => Ok(said(step)),
     }
 }
 

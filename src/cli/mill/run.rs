@@ -19,7 +19,7 @@ use crate::server;
 /// Run the mill's workers and loops, until it is stopped
 ///
 /// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
-/// the loops. What daemons and queuekeeper store change is copied at once, anything else by the next loop.
+/// the loops. What daemons and queuekeeper store change is copied within seconds, anything else by the next loop.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
