@@ -15,6 +15,7 @@ mod cli {
     mod dashboards;
     mod deposits;
     mod downloads;
+    mod drill;
     mod holds;
     mod hostile;
     mod ingest;

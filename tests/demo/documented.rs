@@ -31,7 +31,7 @@ const RUN: [&str; 4] =
     ["curl 'http://127.0.0.1:12181/", "ask() {", "export QUEUEKEEPER_ZOOKEEPER=", "queuekeeper dump "];
 
 /// The blocks that are not run, and why.
-const LEFT_OUT: [(&str, &str); 18] = [
+const LEFT_OUT: [(&str, &str); 19] = [
     (".ci/audit", "it installs programs, and asks for a database that is not here"),
     (".ci/install zookeeper && cargo run", "it installs packages and builds; what it starts is what is run here"),
     (".ci/install zookeeper prometheus", "the same with Prometheus, whose demo has tests of its own"),
@@ -48,6 +48,7 @@ const LEFT_OUT: [(&str, &str); 18] = [
     ("mkdir damaged", "it needs a backup; tests/cli/catalogue.rs restores one, tests/cli/repairs.rs rebuilds"),
     ("mkdir policies", "it needs stores, and runs until it is ended; tests/cli/mill.rs runs each of its commands"),
     ("queuekeeper mill pause", "it needs a catalogue and a mill; tests/cli/mill.rs runs both commands"),
+    ("copy=/srv/", "it needs stores and a mill; tests/cli/drill.rs runs this block, and compares what it prints"),
     ("queuekeeper mill verify", "it needs a catalogue and a mill; tests/cli/mill_verify.rs runs its commands"),
     ("queuekeeper token ci", "it needs users and a tokens file; tests/web/who.rs and tests/cli run the commands"),
 ];

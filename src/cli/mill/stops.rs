@@ -1,6 +1,7 @@
 //! `queuekeeper mill stop-repairs` and `resume-repairs`.
 
 use clap::Args;
+use queuekeeper_catalogue::repair_stops::{how_many, when_stopped};
 
 use super::session::{MillActArgs, MillSession};
 use crate::actions::mill::StopChange;
@@ -8,11 +9,8 @@ use crate::cli::exit::CommandError;
 use crate::cli::output;
 
 /// Stop automatic repairs in a store, or in all of them
-///
-/// No repair starts by itself any more, by any process; what was started by itself waits, unless it writes already, and a person may
-/// start any. The mill stops them by itself in a store after three that failed one after the other, and where 25 copies were found to
-/// be wrong within an hour.
 #[derive(Clone, Debug, Args)]
+#[command(long_about = stop_help())]
 pub(super) struct StopRepairsArgs {
     #[command(flatten)]
     stopped: StoppedArgs,
@@ -25,6 +23,17 @@ pub(super) struct StopRepairsArgs {
 pub(super) struct ResumeRepairsArgs {
     #[command(flatten)]
     stopped: StoppedArgs,
+}
+
+/// The limits are those of the mill.
+fn stop_help() -> String {
+    format!(
+        "Stop automatic repairs in a store, or in all of them\n\nNo repair starts by itself any more, by any process; what was started \
+         by itself waits, unless it writes already, and a person may start any. The mill stops them by itself in a store {}. \
+         Where repair: automatic is configured, repairs start by themselves {}.",
+        when_stopped(),
+        how_many()
+    )
 }
 
 #[derive(Clone, Debug, Args)]
@@ -64,4 +73,21 @@ async fn apply(session: &MillSession, change: StopChange, store: &str) -> anyhow
         StopChange::Stop => format!("automatic repairs in {name} are stopped\n"),
         StopChange::Resume => format!("repairs in {name} start by themselves again, where that is configured\n"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_the_limits_of_automatic_repairs() {
+        let flat = |page: &str| page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let (mill, runbook) =
+            (include_str!("../../../docs/mill.md"), include_str!("../../../dashboards/prometheus/runbook.md"));
+        for (page, limits) in [(mill, vec![when_stopped(), how_many()]), (runbook, vec![when_stopped()])] {
+            for limit in limits {
+                assert!(flat(page).contains(&flat(&limit)), "{limit}");
+            }
+        }
+    }
 }
