@@ -247,8 +247,8 @@ impl Mill {
         let (space, in_stores) = space(account, name)?;
         let key = item.key.0.clone().ok_or_else(|| missing("key"))?;
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let (mut copies, mut events, mut asides, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut checks = Vec::new();
+        let (mut copies, mut events, mut asides) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut checks, mut wrong) = (Vec::new(), Vec::<BitError>::new());
         for store in account.stores.values() {
             let of = Item::new(in_stores.clone(), key.clone());
             wrong.extend(self.catalogue().bit_error(store, &of).await.map_err(error)?);
