@@ -85,7 +85,7 @@ pub async fn removed(client: &Client, servers: &Servers) {
             },
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// What an error shows of a chroot; `None` where the request is worth another attempt.
