@@ -28,6 +28,11 @@ const READINGS: usize = 5;
 pub(super) struct Offset(i64);
 
 impl Offset {
+    #[cfg(test)]
+    pub(super) const fn of_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
     /// The same in milliseconds.
     pub(super) fn as_ms(self) -> i64 {
         self.0
@@ -65,22 +70,17 @@ impl Moment {
     /// A thread that has to wait for a processor between the two readings would find our clock set forward. So readings
     /// that lie far apart are made again, a few times; then the closest are as good as it gets.
     pub(super) fn now() -> Self {
-        let read = || {
+        closest(|| {
             let before = uptime();
             let own = Timestamp::now();
             (uptime().saturating_sub(before), Self { own, elapsed: before })
-        };
-        let mut closest = read();
-        for _ in 0..READINGS {
-            if closest.0 < CLOSE {
-                break;
-            }
-            let next = read();
-            if next.0 < closest.0 {
-                closest = next;
-            }
-        }
-        closest.1
+        })
+    }
+
+    /// This moment, had our clock been set forward by so many milliseconds before it.
+    #[cfg(test)]
+    pub(super) fn set_by(self, ms: i64) -> Self {
+        Self { own: self.own + jiff::SignedDuration::from_millis(ms), ..self }
     }
 
     pub(super) fn own(self) -> Timestamp {
@@ -122,6 +122,21 @@ impl Default for OffsetAt {
     fn default() -> Self {
         Self { offset: Offset(0), at: Moment::now() }
     }
+}
+
+/// The first of some readings that is close, or else the closest. Each comes with how far its clocks were read apart.
+fn closest<T>(mut read: impl FnMut() -> (Duration, T)) -> T {
+    let mut closest = read();
+    for _ in 0..READINGS {
+        if closest.0 < CLOSE {
+            break;
+        }
+        let next = read();
+        if next.0 < closest.0 {
+            closest = next;
+        }
+    }
+    closest.1
 }
 
 /// The time since the machine was started.
@@ -234,7 +249,26 @@ mod tests {
         }
         let now = Moment::now();
         assert!(now.since(Moment::now()).is_zero(), "none of the future has gone by");
+        assert!(!now.elapsed.is_zero(), "the machine was started before");
         assert_eq!(Offset(5_000).to_server_time(earlier.own()).as_millisecond(), 1_005_000);
+    }
+
+    #[test]
+    fn clocks_are_read_again_until_their_readings_are_close() {
+        let close = CLOSE.as_millis().try_into().unwrap();
+        for (apart_ms, chosen, read) in [
+            (vec![close - 1, 0], 0, 1),
+            (vec![close, close - 1, 0], 1, 2),
+            (vec![9, 7, 8, 6, 6, 50, 0], 3, READINGS + 1),
+        ] {
+            let mut readings = apart_ms.into_iter().map(Duration::from_millis).zip(0..);
+            let mut count = 0;
+            let next = || {
+                count += 1;
+                readings.next().unwrap()
+            };
+            assert_eq!((closest(next), count), (chosen, read));
+        }
     }
 
     #[test]

@@ -308,3 +308,6 @@ pub struct BatchSituation {
     /// How far its withdrawal is, while that is under way.
     pub withdrawal: Option<WithdrawalNote>,
 }
+
+#[cfg(test)]
+mod tests;

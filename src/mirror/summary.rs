@@ -273,3 +273,67 @@ pub struct CollectionFigures {
     /// Jobs by state.
     pub jobs: ByState<JobState, u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_job_may_be_locked_or_not() {
+        let [first, second] = [1, 2].map(|second| Some(Timestamp::from_second(second).unwrap()));
+        for (oldest_unlocked, oldest_locked, expected) in [
+            (first, second, first),
+            (second, first, first),
+            (first, None, first),
+            (None, second, second),
+            (None, None, None),
+        ] {
+            assert_eq!(JobFigures { oldest_unlocked, oldest_locked, ..JobFigures::default() }.oldest(), expected);
+        }
+    }
+
+    #[test]
+    fn each_state_has_a_value_of_its_own_and_so_has_other() {
+        let mut values: ByState<JobState, usize> = ByState::default();
+        for (at, (state, value)) in values.iter_mut().enumerate() {
+            assert_eq!(state, JobState::ALL.get(at).copied());
+            *value = at + 1;
+        }
+        *values.get_mut(None) += 100;
+        let count = JobState::ALL.len();
+        assert_eq!((*values.get(Some(JobState::Pending)), *values.get(None)), (1, count + 101));
+        let listed: Vec<_> = values.iter().map(|(state, value)| (state, *value)).collect();
+        assert_eq!((listed.len(), listed[count]), (count + 1, (None, count + 101)));
+        assert!(values.map(|value| value * 2).iter().zip(listed).all(|((_, twice), (_, value))| *twice == value * 2));
+    }
+
+    #[test]
+    fn labels_are_distinct() {
+        let kinds: BTreeSet<_> = LockKind::ALL.into_iter().map(LockKind::label).collect();
+        assert_eq!(kinds.len(), LockKind::ALL.len());
+        assert!(
+            LockKind::ALL.into_iter().enumerate().all(|(at, kind)| at == kind as usize && !kind.label().is_empty())
+        );
+        assert_eq!((state_label(Some(JobState::Failed)), state_label::<JobState>(None)), ("failed", "other"));
+    }
+
+    #[test]
+    fn figures_are_found_by_what_they_are_of() {
+        let at = |second| Some(Timestamp::from_second(second).unwrap());
+        let mut summary = Summary { paused: [at(1), at(2), at(3)], ..Summary::default() };
+        for (count, locks) in (1..).zip(&mut summary.locks) {
+            locks.count = count;
+        }
+        for (count, faults) in (1..).zip(&mut summary.faults) {
+            faults.count = count;
+        }
+        summary.access_small.get_mut(None).count = 1;
+        summary.access_large.get_mut(None).count = 2;
+        assert!(LockKind::ALL.iter().zip(1..).all(|(kind, count)| summary.locks(*kind).count == count));
+        assert!(Fault::ALL.iter().zip(1..).all(|(fault, count)| summary.faults(*fault).count == count));
+        assert!(Queue::ALL.iter().zip(1..).all(|(queue, second)| summary.paused(*queue) == at(second)));
+        assert!(AccessQueue::ALL.iter().zip(1..).all(|(queue, count)| summary.access(*queue).get(None).count == count));
+    }
+}

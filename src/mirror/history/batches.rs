@@ -74,3 +74,6 @@ impl Batches {
 fn minute(at: Timestamp) -> i64 {
     at.as_millisecond().div_euclid(SPACING_MS)
 }
+
+#[cfg(test)]
+mod tests;

@@ -184,3 +184,6 @@ impl Record {
         Pace { count, over: between(since.max(begin(first)), until) }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,3 +122,6 @@ fn table<T: Default>(mut value: impl FnMut(usize) -> T) -> ByState<JobState, T> 
     debug_assert_eq!(table.iter().count(), STATES, "a table has a place for each state");
     table
 }
+
+#[cfg(test)]
+mod tests;

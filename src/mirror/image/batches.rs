@@ -217,3 +217,6 @@ fn unreadable(entry: &Entry) -> i64 {
 fn znodes(entry: &Entry) -> i64 {
     entry.item.nodes.count() + entry.folders.iter().map(|present| i64::from(*present)).sum::<i64>()
 }
+
+#[cfg(test)]
+mod tests;

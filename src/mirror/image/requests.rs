@@ -144,3 +144,6 @@ impl Requests {
         self.entries.iter().map(|(request, entry)| (*request, entry))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -391,3 +391,6 @@ impl Image {
         backlogs.max_by_key(|backlog| backlog.jobs)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,33 @@ impl<K: Copy + Eq + Hash + Ord> Tally<K> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_tally_counts_as_a_plain_map(
+            start in proptest::collection::btree_map(0u8..9, 0u64..4, 0..9),
+            steps in proptest::collection::vec((0u8..9, -2i64..4), 0..60),
+        ) {
+            let mut tally = Tally::of(start.iter().map(|(item, count)| (*item, *count)));
+            let mut plain: BTreeMap<u8, u64> = start;
+            for (item, by) in steps {
+                let count = plain.entry(item).or_default();
+                // There are never fewer than none.
+                let by = by.max(-i64::try_from(*count).unwrap());
+                *count = count.strict_add_signed(by);
+                tally.add(item, by);
+                let mut sorted: Vec<_> = plain.iter().filter(|(_, count)| **count > 0).map(|(item, count)| (*item, *count)).collect();
+                sorted.sort_by_key(|(item, count)| (Reverse(*count), *item));
+                prop_assert_eq!(tally.len(), sorted.len() as u64);
+                prop_assert_eq!(tally.largest().collect::<Vec<_>>(), sorted);
+            }
+        }
+    }
 
     #[test]
     fn what_has_none_is_not_counted_and_the_largest_come_first() {

@@ -16,6 +16,8 @@ use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::{JobState, State};
 
+mod figures;
+
 /// A znode of the model.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
@@ -47,8 +49,8 @@ fn any_path() -> impl Strategy<Value = Path> {
     let outcome = (batch.clone(), folders).prop_map(|(batch, folder)| format!("/batches/{batch}/states/{folder}"));
     let in_batch = (batch, select(vec!["", "/submission", "/status", "/status-report", "/lock", "/states"]))
         .prop_map(|(batch, node)| format!("/batches/{batch}{node}"));
-    let request =
-        select(vec!["", "/token", "/status", "/lock"]).prop_map(|node| format!("/access/small/qid0000000001{node}"));
+    let request = (select(vec!["small", "large"]), select(vec!["", "/token", "/status", "/lock"]))
+        .prop_map(|(queue, node)| format!("/access/{queue}/qid0000000001{node}"));
     let others = select(vec![
         "/",
         "/jobs",
@@ -56,8 +58,11 @@ fn any_path() -> impl Strategy<Value = Path> {
         "/jobs/states/odd",
         "/batch-uuids/u",
         "/locks/queue/ingest",
+        "/locks/queue/accessLarge",
         "/locks/storage/a",
         "/locks/storage/b",
+        "/locks/inventory/a",
+        "/locks/collections/a",
         "/locks/collections/c",
         "/locks/queue/localid/x",
         "/junk",
@@ -72,7 +77,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     text.prop_map(|text| Path::parse(&text))
 }
 
-const VALUES: [&str; 18] = [
+const VALUES: [&str; 23] = [
     "",
     "[]",
     r#"{"status":"Pending","retry_count":0,"message":"Success"}"#,
@@ -80,6 +85,11 @@ const VALUES: [&str; 18] = [
     r#"{"status":"failed","retry_count":3,"message":"no"}"#,
     r#"{"status":"Teleporting","retry_count":-1}"#,
     r#"{"status":"Completed"}"#,
+    r#"{"status":"Reporting"}"#,
+    r#"{"status":"Held","retry_count":1}"#,
+    r#"{"status":"Held","message":"By alice with queuekeeper: why"}"#,
+    r#"{"status":"Failed","message":"By alice with queuekeeper: why"}"#,
+    r#"{"status":"Failed","retry_count":0,"message":"404 for http://x"}"#,
     r#"{"profile":"a","submitter":"s","filename":"one.zip","title":"One","objectID":"ark:/1","localID":"x;y"}"#,
     r#"{"profile":"b","submitter":"t","submissionDate":"2026-03-02T10:15:40-08:00","batchID":"u"}"#,
     r#"{"primary_id":"ark:/99999/fk4","local_id":["l"]}"#,
@@ -137,7 +147,7 @@ pub(super) fn new_stat(at: i64) -> Stat {
         version: 0,
         cversion: 0,
         aversion: 0,
-        ephemeral_owner: at % 2,
+        ephemeral_owner: at % 3,
         data_length: 0,
         num_children: 0,
     }

@@ -133,3 +133,65 @@ impl Durations {
         lived.inspect(|lived| self.batch.observe(lived.as_secs_f64()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exposed(registry: &Registry) -> Vec<String> {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn what_a_job_spent_in_a_state_is_divided_by_the_lock_under_which_it_left() {
+        let mut registry = Registry::default();
+        let durations = Durations::register(&mut registry);
+        let seconds = Duration::from_secs;
+        durations.state(JobState::Storing, seconds(100), Some(seconds(30)));
+        durations.state(JobState::Storing, seconds(50), None);
+        durations.state(JobState::Recording, seconds(7), Some(seconds(9)));
+        // No daemon works on these, and nothing leaves the last one.
+        durations.state(JobState::Failed, seconds(11), Some(seconds(2)));
+        durations.state(JobState::Completed, seconds(13), Some(seconds(2)));
+        durations.job(Some(seconds(3_600)));
+        durations.job(None);
+        durations.batch(Some(seconds(7_200)));
+        durations.batch(None);
+        let lines = exposed(&registry);
+        let has = |line: &str| lines.iter().any(|other| *other == format!("merritt_{line}"));
+        for line in [
+            "job_state_duration_seconds_sum{state=\"storing\"} 150.0",
+            "job_state_duration_seconds_count{state=\"storing\"} 2",
+            "job_state_wait_duration_seconds_sum{state=\"storing\"} 30.0",
+            "job_state_wait_duration_seconds_count{state=\"storing\"} 1",
+            "job_state_work_duration_seconds_sum{state=\"storing\"} 70.0",
+            "job_state_work_duration_seconds_sum{state=\"recording\"} 0.0",
+            "job_state_duration_seconds_sum{state=\"failed\"} 11.0",
+            "job_completion_duration_seconds_sum 3600.0",
+            "job_completion_duration_seconds_count 1",
+            "batch_completion_duration_seconds_sum 7200.0",
+            "batch_completion_duration_seconds_count 1",
+        ] {
+            assert!(has(line), "{line} is missing in {lines:#?}");
+        }
+        let of = |family: &str| {
+            let start = format!("merritt_{family}_count{{state=\"");
+            let states = lines.iter().filter_map(|line| line.strip_prefix(&start)?.split('"').next());
+            states.map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        let labels = |is: fn(JobState) -> bool| {
+            JobState::ALL.iter().filter(|state| is(**state)).map(|state| state.label().to_owned()).collect()
+        };
+        assert_eq!(of("job_state_duration_seconds"), labels(|state| !state.is_final()));
+        for family in ["job_state_wait_duration_seconds", "job_state_work_duration_seconds"] {
+            assert_eq!(of(family), labels(JobState::is_worked_on), "{family}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_at_most_three_times_as_wide_as_the_one_before() {
+        assert!(BUCKETS.windows(2).skip(1).all(|pair| pair[0] < pair[1] && pair[1] <= 3.0 * pair[0]), "{BUCKETS:?}");
+    }
+}

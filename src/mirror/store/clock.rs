@@ -152,3 +152,6 @@ impl Store {
         self.shared.first_time.send_replace(FirstTime::Over);
     }
 }
+
+#[cfg(test)]
+mod tests;

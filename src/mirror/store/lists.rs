@@ -181,3 +181,6 @@ impl Store {
         Ok(page.ok_or(ListError::NoImage)??)
     }
 }
+
+#[cfg(test)]
+mod tests;

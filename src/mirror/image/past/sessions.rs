@@ -74,3 +74,6 @@ impl Sessions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod plain;
+
 const ROW: u32 = 7;
 
 fn glance(state: JobState, entered_ms: i64, lock: Option<(i64, i64)>) -> JobSnapshot {
