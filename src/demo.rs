@@ -8,8 +8,7 @@
 //! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small working
 //!   storage;
 //! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds,
-//! releases and purges;
-//!   `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
+//!   releases and purges; `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
 //! - `rot`: bytes of copies that change on disk, and their repair;
 //! - `monitoring`: Prometheus and Alertmanager, if enabled;
 //! - all choices follow from the seed (`dice`), all times from the rate (`pace`).

@@ -187,13 +187,13 @@ impl Due<'_> {
                 Some(format!("{store}/{space}/bit-integrity"))
             });
             let reports = reports.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-            said.push_str(&format!(
+            said += &format!(
                 ". Its report on each space is written below {reports} as soon as the checks of that space have ended; queuekeeper \
                  mill reports lists it"
-            ));
+            );
         }
         if !catalogue.pauses().await?.is_empty() {
-            said.push_str(". What is paused is left out; queuekeeper mill queues says what that is");
+            said += ". What is paused is left out; queuekeeper mill queues shows the pauses";
         }
         Ok(said)
     }

@@ -294,7 +294,7 @@ impl Mill {
                     }
                 }
                 Err(error) => {
-                    problems.push(format!("Account {name} has no policy, so nothing of it is copied: {error}."))
+                    problems.push(format!("Account {name} has no policy, so nothing of it is copied: {error}."));
                 }
             }
         }
