@@ -376,7 +376,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("internal", &[]).await.is(0, &["no reason to refuse it was found\nwarning: line 3: "]);
     let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
     std::fs::write(&file, &unknown).unwrap();
-    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \
+    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is not one for deposits; known \
                are http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
     check("internal", &[]).await.is(3, &[why]);
     check("internal", &["--type", "file"]).await.is(0, &["type: file"]);
