@@ -9,7 +9,7 @@ use super::paging::Paging;
 use super::words::{ago, count};
 use crate::views::failures::{FailureList, FailureSort};
 
-/// List failed jobs grouped by cause, by default the largest group first
+/// List failed jobs grouped by cause, largest group first
 #[derive(Clone, Debug, Args)]
 pub(super) struct FailuresArgs {
     #[command(flatten)]

@@ -18,7 +18,7 @@ use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
-/// List the faults in the tree, since when, their effects and their fixes
+/// List the faults in the tree, with their effects and fixes
 ///
 /// Faults depend on ages. Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper
 /// agree, unless znodes show otherwise; --repair first measures ZooKeeper's clock by one write to /queuekeeper/clock.

@@ -37,7 +37,7 @@ use crate::server::mill::OpenStores;
 use crate::server::standalone::DataDirectory;
 use crate::views::mill::Mill;
 
-/// Copy content to other stores by policy, prove all copies, and repair them
+/// Copy content to other stores, prove copies, and repair them
 #[derive(Clone, Debug, Args)]
 pub(super) struct MillArgs {
     #[command(subcommand)]

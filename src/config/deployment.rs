@@ -190,7 +190,7 @@ mod tests {
             ("zk1/a|zk2/b", "each of several queues needs a name"),
             ("prod=zk1 prod=zk2", "two queues are named prod"),
             ("prod=zk1,zk2/a stage=zk3,zk2/a/", "prod and stage are the same queue"),
-            ("jobs=zk1", "no queue can be named jobs: that is the address of a page"),
+            ("jobs=zk1", "no queue can be named jobs: the name is reserved for a page"),
             ("figures=zk1", "no queue can be named figures"),
             ("=zk1", "it is empty"),
             ("Prod=zk1", "it has an invalid character"),

@@ -129,7 +129,7 @@ async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_whe
     repository.stop(Signal::TERM);
     let text = data.display().to_string();
     let few = ["standalone", "--data", &text, "--workers", "access=1", "--web.listen-address", "127.0.0.1:0"];
-    run(&data, &few).await.is(2, &["access has at least 2 workers"]);
+    run(&data, &few).await.is(2, &["access needs at least 2 workers"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

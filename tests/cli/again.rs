@@ -191,7 +191,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     for (id, status, why) in [
         (&*new, 409, "has not failed"),
         (&*single, 409, "it is one object"),
-        ("bid-00000000-0000-4000-8000-000000000000", 404, "You have no deposit"),
+        ("bid-00000000-0000-4000-8000-000000000000", 404, "There is no deposit"),
     ] {
         is_refused(request(Method::POST, &format!("/api/v1/deposits/{id}/failed")), status, why).await;
     }

@@ -53,7 +53,7 @@ async fn each_command_shows_its_data_and_ends_with_its_exit_code() {
         ("job jid0000000999 why", 4, &["There is no job jid0000000999"]),
         ("job jid0000000001 teleport", 2, &["ACTION", "break-lock"]),
         ("jobs --limit 2 --sort id -o csv", 0, &["id,state,", "\njid0000000001,estimating,", "2 of 12 jobs"]),
-        ("jobs --all -o csv delete --yes --reason tried", 2, &["--output: csv is for lists"]),
+        ("jobs --all -o csv delete --yes --reason tried", 2, &["--output: csv is available for lists only"]),
         ("job 3 -o csv", 2, &["invalid value 'csv'", "table, json"]),
         ("queue -o csv", 0, &["name,paused_since,by,reason\n", "\naccessSmall,20", ",ops@here,a full disk\n"]),
         ("failures", 0, &["GROUP", "FIRST", "LATEST", "storing"]),

@@ -290,7 +290,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     pages
         .get(
             "/mill/spaces/one/theses/item?key=a/c",
-            &["The copy in replica waits, as oscar has paused store replica since"],
+            &["The copy in replica waits because oscar paused store replica at"],
         )
         .await;
     let overview = pages.json("/api/v1/mill").await;

@@ -74,7 +74,7 @@ async fn decide(home: &Path) {
     let repair = async |what: &str| command(home, &format!("mill repair {what} --reason rotten")).await;
     command(home, &format!("mill repair {number}")).await.is(2, &["--reason"]);
     repair("4711").await.is(4, &["there is no open bit error 4711"]);
-    repair("one/main/theses/a").await.is(4, &["nothing is known to be wrong with one/main/theses/a"]);
+    repair("one/main/theses/a").await.is(4, &["there is no known problem with one/main/theses/a"]);
     for what in ["one/main/theses", "abc"] {
         repair(what).await.is(2, &["expected the number of a bit error, or an item: ACCOUNT/STORE/SPACE/KEY"]);
     }
@@ -122,8 +122,8 @@ async fn stop_repairs(home: &Path) {
         (&stops[0]["store"], &stops[1]["store"], &stops[1]["reason"]),
         (&json!(""), &json!("main"), &json!("disks"))
     );
-    act("resume-repairs").await.is(0, &["repairs in all stores start by themselves again"]);
-    act("resume-repairs main").await.is(0, &["repairs in main start by themselves again"]);
+    act("resume-repairs").await.is(0, &["automatic repairs in all stores are resumed"]);
+    act("resume-repairs main").await.is(0, &["automatic repairs in main are resumed"]);
     act("resume-repairs main").await.is(3, &["repairs in main are not stopped; nothing was done"]);
 }
 
@@ -135,7 +135,7 @@ async fn adopt(home: &Path) {
     }
     command(home, "mill adopt one/2/found").await.is(2, &["--reason"]);
     command(home, "mill adopt one/2 --reason ours").await.is(2, &["name a space: ACCOUNT/STORE/SPACE"]);
-    command(home, "mill adopt one/2/none --reason ours").await.is(4, &["there is no such space, or nothing in it"]);
+    command(home, "mill adopt one/2/none --reason ours").await.is(4, &["there is no such space, or it is empty"]);
     let view = command(home, "mill adopt one/2/found --dry-run").await;
     view.is(0, &["2 items would be adopted with 10 bytes, 0 recorded before, 0 left"]);
     let adopted = command(home, "mill adopt one/2/found --reason ours").await;
@@ -144,7 +144,11 @@ async fn adopt(home: &Path) {
     let again = command(home, "mill adopt one/2/found --reason ours").await;
     again.is(
         7,
-        &["one/replica/found/y: it is not listed as it is recorded", "0 items adopted", "1 recorded before, 1 left"],
+        &[
+            "one/replica/found/y: it differs from its record in the listing",
+            "0 items adopted",
+            "1 recorded before, 1 left",
+        ],
     );
     let trail = fs::read_to_string(home.join(".local/state/queuekeeper/audit.jsonl")).unwrap();
     let records: Vec<Value> = trail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -198,7 +202,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     command(home, "mill spaces").await.is(0, &["not checked", "oldest proof today"]);
     command(home, "mill verify one/1/theses/b/c").await.is(0, &["1 item proven"]);
     command(home, "mill verify one/1/theses/none").await.is(4, &["no such item"]);
-    command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or nothing in it"]);
+    command(home, "mill verify one/main/nospace").await.is(4, &["there is no such space, or it is empty"]);
     command(home, "mill verify one/cold").await.is(4, &["one has no store “cold”"]);
     command(home, "mill verify other/main").await.is(4, &["no account “other”"]);
     command(home, "mill verify one/main/x-queuekeeper-aside").await.is(4, &["“x-queuekeeper-aside” is reserved"]);
@@ -242,7 +246,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
 
     let file = home.join("config.yml").display().to_string();
     let wrong: Ran = run(home, &["mill", "run", "--queues", "bits", "--config.file", &file]).await;
-    wrong.is(2, &["write one or more of duplication-high,"]);
+    wrong.is(2, &["expected one or more of duplication-high,"]);
     let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
     let words = "mill run --workers 2 --queues bit-integrity --produce bit --config.file";
     let words: Vec<_> = words.split(' ').chain([&*file, "--web.listen-address", &web]).collect();

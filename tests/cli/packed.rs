@@ -113,7 +113,7 @@ async fn refused(data: &Path, path: &str, server: &str) {
     };
     send(&["--check"]).await.is(0, &["the server would accept it"]);
     let other = run(data, &["submit", path, "--server", server, "--profile", "none", "--check"]).await;
-    other.is(3, &["there is no \"none\" for you"]);
+    other.is(3, &["you may not deposit for \"none\""]);
     let file = format!("{path}/a.txt");
     let zeros = format!("sha256:{}", "0".repeat(64));
     let digest = ["submit", &file, "--profile", "default", "--server", server, "--digest", &zeros];

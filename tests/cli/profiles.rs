@@ -64,7 +64,7 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
         ],
     );
     fs::write(at("merritt/two_content.txt"), ONE).unwrap();
-    import(&["--store", "main"]).await.is(1, &["one_content is also the ProfileID of", "merritt/one_content, too"]);
+    import(&["--store", "main"]).await.is(1, &["one_content is also the ProfileID of", "merritt/one_content"]);
     fs::write(at("merritt/two_content.txt"), ONE.replace("one_content", "two_content")).unwrap();
     import(&[]).await.is(1, &["line 6: StorageService: set the store that replaces http://store:35121"]);
     // A URL that is misspelt is not passed over.

@@ -63,7 +63,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     let repair = ["object", "repair", &object, "--data", &text];
     let with = |more: &[&'static str]| [repair.as_slice(), more].concat();
     run(&data, &repair).await.is(2, &["--yes: there is no terminal to prompt on"]);
-    run(&data, &with(&["--yes"])).await.is(0, &["nothing has to be repaired"]);
+    run(&data, &with(&["--yes"])).await.is(0, &["nothing needs to be repaired"]);
 
     // The state between the inventory of a version and what follows from it.
     let objects = data.join("objects");

@@ -147,7 +147,7 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     assert_eq!((&shown["object"]["ark"], &shown["local_ids"][0]), (&ark.clone().into(), &"an id".into()), "{shown}");
     run(&data, &["object", "show", "another", "--data", &text])
         .await
-        .is(4, &["no object with the id \"another\" of ark:/99999/fk4owner"]);
+        .is(4, &["no object with the local id \"another\" of ark:/99999/fk4owner"]);
     let (target, to) = (directory.path().join("to"), directory.path().join("to").display().to_string());
     let get = ["object", "get", &ark, "--data", &text, "--to", &to];
     let read = run(&data, &[get.as_slice(), &["-o", "json"]].concat()).await.json();
@@ -197,7 +197,7 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     run(&data, &get).await.is(6, &["producer/a.txt\": its SHA-512 is", "1 file could not be read"]);
     assert_eq!(files(&target).len() as u64, files_read - 1);
     std::fs::write(&content, "content!").unwrap();
-    run(&data, &verify).await.is(1, &["it has 7 bytes in the catalogue, and 8 in the store", "2 differences"]);
+    run(&data, &verify).await.is(1, &["it has 7 bytes in the catalogue and 8 in the store", "2 differences"]);
     std::fs::remove_file(&content).unwrap();
     run(&data, &verify).await.is(1, &["producer/a.txt\": it is missing", "1 difference"]);
     std::fs::write(&content, "content").unwrap();

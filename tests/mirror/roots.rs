@@ -177,7 +177,7 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     create_closed(&owner, "/jobs", b"").await;
     create(&owner, "/batches", b"").await;
     let mirror = Mirror::start(&at);
-    has_problem(&mirror, "ZooKeeper does not allow us to read /other/jobs (NoAuth)").await;
+    has_problem(&mirror, "/other/jobs is not readable with these credentials (NoAuth)").await;
     assert_eq!(mirror.store.summary(jiff::Timestamp::now(), None).unwrap().unreadable, 1);
     // It stays one while other things change, and ends with the folder.
     create(&owner, "/batches/bid0000000001", b"").await;

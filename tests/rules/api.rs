@@ -48,7 +48,7 @@ async fn a_pause_and_its_end_respond_with_the_new_state() {
         assert!(state["paused_by"].as_str().is_some_and(|by| !by.is_empty()), "{state}");
         assert_eq!(state["rules"][0]["name"], "again", "{state}");
         let (code, problem) = action("pause").await;
-        assert_eq!((code, &problem["detail"]), (409, &"Automatic actions are paused already.".into()), "{problem}");
+        assert_eq!((code, &problem["detail"]), (409, &"Automatic actions are already paused.".into()), "{problem}");
 
         let (code, state) = action("unpause").await;
         assert_eq!(code, 200, "{state}");

@@ -65,7 +65,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     let several = queuekeeper(&["serve"]).env(queues.0, queues.1).output().unwrap();
     is_refused(&several, 2, &["--zookeeper", "prod and stage are the same queue"]);
     let several = queuekeeper(&["jobs"]).env(queues.0, queues.1).output().unwrap();
-    is_refused(&several, 2, &["--zookeeper", "names several queues (prod, stage)", "takes one"]);
+    is_refused(&several, 2, &["--zookeeper", "names several queues (prod, stage)", "accepts only one"]);
     let variable = queuekeeper(&["serve"]).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
     is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m"]);
 }

@@ -66,7 +66,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         ),
         (
             token(&format!("ci: {{role: admin, sha256: {}}}", secret.reveal())),
-            &["line 2: the token ci: sha256 is 64 hex"],
+            &["line 2: the token ci: sha256 must be 64 hex"],
         ),
         (token(&format!("ci: {{role: {}, sha256: {digits}}}", secret.reveal())), &["line 2", "looks like a token"]),
         (token("ci: {role: admin}"), &["tokens.yml, line 2", "sha256"]),

@@ -37,7 +37,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
         ),
         (tls("client_auth_type: RequireAndVerifyClientCert"), &["client_auth_type requires client_ca_file"]),
         (tls("client_ca_file: ca.pem"), &["client_auth_type does not request"]),
-        (tls("cert: x"), &["line 4: cert_file and cert are the same thing twice"]),
+        (tls("cert: x"), &["line 4: cert_file and cert must not both be set"]),
         (tls("cert_file: other.pem"), &["line 4: the key cert_file is duplicated"]),
         (
             tls("client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: empty.pem"),

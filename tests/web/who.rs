@@ -172,7 +172,7 @@ async fn without_users_all_may_read_and_only_tokens_action() {
     let server = Server::start().await;
     assert_eq!(who(&server, &[&bearer(&files.boss)]).await, nobody);
     let text = ask(&server, &[]).await;
-    assert!(text.text().contains("takes no actions") && text.text().contains("--config.file"), "{}", text.text());
+    assert!(text.text().contains("accepts no actions") && text.text().contains("--config.file"), "{}", text.text());
     server.stop().await;
 }
 

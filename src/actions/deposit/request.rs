@@ -218,8 +218,8 @@ mod tests {
             (DepositRequest { digest: some("md5"), ..good.clone() }, "digest: expected ALGORITHM:HEX"),
             (DepositRequest { digest: some("md5:00"), ..good.clone() }, "digest: "),
             (DepositRequest { ark: some("doi:10/1"), ..good.clone() }, "ark: "),
-            (DepositRequest { title: some("a\nb"), ..good.clone() }, "title: no line ends"),
-            (DepositRequest { note: Some("x".repeat(1_001)), ..good.clone() }, "note: 1000 characters at most"),
+            (DepositRequest { title: some("a\nb"), ..good.clone() }, "title: line breaks and other control characters"),
+            (DepositRequest { note: Some("x".repeat(1_001)), ..good.clone() }, "note: at most 1000 characters"),
             (
                 DepositRequest { notification: some("ada@x.example, ada@@y"), ..good.clone() },
                 "notification: \"ada@@y\" is not a mail address",

@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(read("storage_class: GLACIER").unwrap(), ["at most 5 requests a second"]);
         for (wrong, expected) in [
             ("restore: {days: 0}", "stores: cold: restore: days is from 1 to 365"),
-            ("restore: {tier: fast}", "stores: cold: restore: tier: write bulk, standard or expedited"),
+            ("restore: {tier: fast}", "stores: cold: restore: tier: expected bulk, standard or expedited"),
             ("restore: {poll: 0s}", "stores: cold: restore: poll: expected a duration of at least 1s"),
             ("restore: {limit: soon}", "stores: cold: restore: limit: expected a duration"),
             ("restore: {hours: 3}", "hours"),

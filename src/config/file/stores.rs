@@ -342,7 +342,7 @@ catalogue: {url: \"postgres://keeper@db.example.edu/catalogue\", password_file: 
             ("stores: {main: {url: \"s3://AK:hunter2@bucket\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://AK:hun/ter2@bucket\"}}", "they are for credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", endpoint: \"minio:9000\"}}", "endpoint is the URL of the service"),
-            ("stores: {main: {url: \"s3://bucket\", endpoint: \"http://a:b@c\"}}", "they are for credentials_file"),
+            ("stores: {main: {url: \"s3://bucket\", endpoint: \"http://a:b@c\"}}", "use credentials_file"),
             ("stores: {main: {url: \"s3://bucket\", concurrency: 0}}", "concurrency is from 1 to 1000"),
             ("stores: {main: {url: \"s3://bucket\", credentials_file: password}}", "not a credentials file"),
             ("stores: {main: {url: \"s3://bucket\", credentials_file: gone}}", "cannot read"),

@@ -80,7 +80,7 @@ mod tests {
         for (text, expected) in [
             ("nobody: 1", "workers: nobody: "),
             ("storing: 0", "expected a number from 1 to 1000"),
-            ("storing: 5-4", "two with a dash between"),
+            ("storing: 5-4", "or a range such as 2-16"),
             ("storing: [1]", "config.yml"),
             ("report: 1-2", "report has a fixed number of workers"),
             ("access: 1", "access needs at least"),

@@ -49,7 +49,7 @@ fn holds_are_told_with_who_and_why() {
     assert_eq!(
         of_job(&behind).last().map(String::as_str),
         Some(
-            "held_backlog: 212 pending jobs of the held collection “ucla” are moved to Held when their turn comes, one per poll, and delay all behind them."
+            "held_backlog: 212 pending jobs of the held collection “ucla” are moved to Held when their turn comes, one per poll, and delay all jobs behind them."
         )
     );
 }

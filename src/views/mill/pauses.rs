@@ -94,7 +94,7 @@ mod tests {
             PauseItem::new(pause, &Figures::from([((Counter::PausedTasks, "7".to_owned()), 3)]))
         };
         assert_eq!((of(23).problem(now), of(23).tasks), (None, 3));
-        let expected = "The work of store replica has been paused for more than a day, by ada: it moves.";
+        let expected = "The work for store replica has been paused for more than a day, by ada: it moves.";
         assert_eq!(of(25).problem(now).as_deref(), Some(expected));
     }
 }

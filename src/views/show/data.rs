@@ -150,6 +150,6 @@ mod tests {
         let deep = [b"[".repeat(100), b"]".repeat(100)].concat();
         assert!(show(&deep, 500).text.len() < 510);
         // A character that lies across the end of what is kept is no garbage.
-        assert_eq!(shown("aé".as_bytes().split_at(2).0, 3, 99).note, "cut: these are 3 bytes in all");
+        assert_eq!(shown("aé".as_bytes().split_at(2).0, 3, 99).note, "truncated: 3 bytes in all");
     }
 }

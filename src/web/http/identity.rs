@@ -220,7 +220,7 @@ mod tests {
             (someone(AuthMethod::Anonymous, Role::Viewer), someone(AuthMethod::Password, Role::Viewer));
         let (open, closed) = ("", "{}");
         for (web, file, loopback, who, needed, expected) in [
-            (WEB, "users: {alice: viewer}", None, &viewer, Role::Operator, (403, 0, "takes no actions")),
+            (WEB, "users: {alice: viewer}", None, &viewer, Role::Operator, (403, 0, "accepts no actions")),
             // A role alone is not enough where the server takes no actions any more.
             (open, closed, None, &someone(AuthMethod::Password, Role::Admin), Role::Admin, (403, 0, "--config.file")),
             (WEB, "users: {alice: operator}", None, &anonymous, Role::Operator, (401, 1, "Log in")),

@@ -215,7 +215,7 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![OriginFault::LengthOffBy(-10)], right.clone(), "expected 100000 bytes, found 99990", 1),
         (vec![OriginFault::Encoded], any(), "compressed", 1),
         (vec![itself(), itself(), itself(), itself(), itself(), itself()], any(), "more than 5 times", 6),
-        (vec![OriginFault::Redirect(None)], any(), "does not say where", 1),
+        (vec![OriginFault::Redirect(None)], any(), "without a location", 1),
         (vec![to("http://[")], any(), "an invalid URL", 1),
         (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),

@@ -332,7 +332,7 @@ mod tests {
             (1, 0, "the object has all required copies."),
             (5, 0, "all 5 objects have all required copies."),
             (0, 1, "some copies of the object are still pending."),
-            (0, 5, "copies of all 5 objects are still to come."),
+            (0, 5, "copies of all 5 objects are still pending."),
             (3, 2, "3 of 5 objects have all required copies; copies of the other 2 are still pending."),
         ] {
             let found = copies_in_words(CopyStanding { complete, incomplete }, now);

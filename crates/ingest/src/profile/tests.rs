@@ -132,7 +132,7 @@ fn a_directory_is_read_again_and_a_bad_file_takes_no_other_one_down() {
         (&["new".to_owned()][..], &["other".to_owned()][..], &[][..])
     );
     assert_eq!(changes.broken.len(), 2, "{changes}");
-    assert!(changes.to_string().contains("other is the name of"), "{changes}");
+    assert!(changes.to_string().contains("other is also the name of"), "{changes}");
     assert_eq!(names(&profiles), ["new", "other", "short"]);
     assert_eq!(profiles.get("other").unwrap().minter.shoulder().to_string(), "ark:/99999/fk6");
 

@@ -179,12 +179,12 @@ fn what_is_hostile_is_refused_and_gets_nowhere() {
         (vec![("disk", EntryType::Block)], "a device"),
         (vec![("pipe", EntryType::Fifo)], "a pipe"),
         (vec![("odd", EntryType::new(b'Z'))], "unknown type"),
-        (vec![("a", FILE), ("a", FILE)], "there twice"),
-        (vec![("a", FILE), ("./a", FILE)], "there twice"),
+        (vec![("a", FILE), ("a", FILE)], "occurs twice"),
+        (vec![("a", FILE), ("./a", FILE)], "occurs twice"),
         (vec![("a", FILE), ("a/b", FILE)], "a file and a folder"),
         (vec![("a/b", FILE), ("a", FILE)], "a file and a folder"),
         (vec![("a", FILE), ("a/", FOLDER)], "a file and a folder"),
-        (vec![(&long, FILE); 101], "there twice"),
+        (vec![(&long, FILE); 101], "occurs twice"),
     ] {
         let fixture = Fixture::new();
         let entries: Vec<_> = entries.iter().map(|(name, kind)| (*name, *kind, &b""[..])).collect();

@@ -184,7 +184,7 @@ async fn the_youngest_of_jobs_that_all_wait_fails_without_its_files_and_has_its_
     let (state, report) = world.ended(batch).await;
     assert_eq!((state, report.failed.len()), (BatchState::Failed, 1));
     let message = world.message(report.failed[0]).await;
-    assert!(message.contains("all other jobs wait for working storage, too"), "{message}");
+    assert!(message.contains("all other jobs are also waiting for working storage"), "{message}");
     let names = |path: &Path| -> BTreeSet<String> {
         let entries = std::fs::read_dir(path).unwrap();
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()

@@ -33,7 +33,7 @@ use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
 
 /// Why items are skipped.
-const TURN: &str = "it is due to be read in another loop";
+const TURN: &str = "its turn to be read is in another loop";
 
 /// Why items are not read whose store could not be read until the end of the run.
 const WAITING: &str = "it waits for its restore, or for the budget of its store";

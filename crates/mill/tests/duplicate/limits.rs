@@ -186,7 +186,7 @@ on_all! {
         let mut taken = world.take().await;
         let outcome = world.duplicator.process(&taken, &Lease::unlimited()).await.outcome;
         let Outcome::Failed(why) = &outcome else { panic!("{outcome:?}") };
-        assert!(why.contains("what near has of account1.theses/a is not what was recorded"), "{why}");
+        assert!(why.contains("account1.theses/a differs from its record in near"), "{why}");
         assert_eq!(world.text(&replica(), &item("a")).await, None);
         taken.attempts = 2;
         assert_eq!(world.duplicator.process(&taken, &Lease::unlimited()).await.outcome, Outcome::Done);

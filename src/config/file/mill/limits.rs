@@ -134,7 +134,7 @@ mod tests {
             [
                 "main: at most 1500 B a second; is read from replica; is checked by read 1/12; \
                  is repaired automatically; is written once; has what it stores adopted automatically",
-                "replica: begins tasks Sat,Sun 00:00-24:00 (Europe/Berlin); at most 20 MiB a second; \
+                "replica: tasks start Sat,Sun 00:00-24:00 (Europe/Berlin); at most 20 MiB a second; \
                  at most 50 requests a second; leaves out *.tmp, cache/*",
             ]
         );
@@ -149,12 +149,12 @@ mod tests {
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
-            ("main: {proof: trust}", "limits: main: proof: write read, provider, or such as read 1/12"),
+            ("main: {proof: trust}", "limits: main: proof: expected read, provider, or a fraction such as read 1/12"),
             ("main: {repair: always}", "limits: main: repair: expected ask or automatic"),
             ("main: {adopt: never}", "limits: main: adopt: expected ask or automatic"),
             ("main: {write_once: often}", "line 9"),
             ("main: {read_from: main}", "limits: main: read_from: it is the store itself"),
-            ("main: {read_from: cold}", "limits: main: read_from: cold is no store of the account"),
+            ("main: {read_from: cold}", "limits: main: read_from: cold is not a store of the account"),
             ("main: {hours: {windows: [\"Mon 01:00-02:00\"]}}", "time_zone"),
             ("main: {hours: {time_zone: UTC, windows: []}}", "limits: main: hours: there are no windows"),
             ("main: {hours: {time_zone: UTC, windows: [\"1-2\"]}}", "such as \"Mon-Fri 20:00-06:00\""),

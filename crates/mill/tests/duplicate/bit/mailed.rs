@@ -106,7 +106,7 @@ on_all! {
         let text = part(mail, "text/plain");
         let number = bit.errors().await["rotten"].id;
         for said in [
-            "Of the space theses in main, content is not as it is recorded.",
+            "Of the space theses in main, some content is not as recorded.",
             "Result:      failure",
             "- 1 item not as recorded.",
             "- 1 item stored and not recorded.",
