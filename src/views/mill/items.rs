@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use queuekeeper_catalogue::asides::Aside;
 use queuekeeper_catalogue::audit::{Event, Events};
+use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::index::{Copy, IndexedItem};
 use queuekeeper_catalogue::tasks::OpenTask;
 use queuekeeper_mill::account::Account;
