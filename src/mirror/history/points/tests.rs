@@ -97,16 +97,17 @@ proptest! {
         // As few steps make a point as give no more points than are wanted.
         let steps = i64::try_from(window_s / 10).unwrap().max(1);
         let width = (1..).find(|width| (steps + width - 1) / width <= i64::try_from(most).unwrap()).unwrap();
-        prop_assert_eq!((history.step, history.since), (Duration::from_secs(width as u64 * 10), Some(at(since))));
-        prop_assert_eq!(history.points.len() as i64, steps / width);
+        prop_assert_eq!((history.step, history.since), (Duration::from_secs(u64::try_from(width).unwrap() * 10), Some(at(since))));
+        let count = i64::try_from(history.points.len()).unwrap();
+        prop_assert_eq!(count, steps / width);
         // The step that has just begun is left out until it has a sample.
         let sampled = plain.iter().rev().find(|(_, seen)| seen.sample.is_some()).map(|(number, _)| *number);
         let end = if sampled == Some(now / 10 - 1) { now / 10 - 1 } else { now / 10 };
         let first_step = START_S / 10;
         let last = (end + first_step) / width;
-        for (number, point) in (last + 1 - history.points.len() as i64..).zip(&history.points) {
+        for (number, point) in (last + 1 - count..).zip(&history.points) {
             let begin = number * width - first_step;
-            if number == last + 1 - history.points.len() as i64 {
+            if number == last + 1 - count {
                 prop_assert_eq!(history.from, Some(at(begin * 10)));
             }
             let piece: Vec<_> = plain.range(begin..begin + width).collect();
