@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::mill_pages::Pages;

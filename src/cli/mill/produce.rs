@@ -187,9 +187,9 @@ impl Due<'_> {
                 Some(format!("{store}/{space}/bit-integrity"))
             });
             let reports = reports.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
-            said += &format!(
-                ". Its report on each space is written below {reports} as soon as the checks of that space have ended; queuekeeper \
-                 mill reports lists it"
+            said = format!(
+                "{said}. Its report on each space is written below {reports} as soon as the checks of that space have ended; \
+                 queuekeeper mill reports lists it"
             );
         }
         if !catalogue.pauses().await?.is_empty() {

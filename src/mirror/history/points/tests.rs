@@ -39,7 +39,7 @@ fn sample(value: u32) -> Sample {
     figures.oldest = [u32::MAX; STATES];
     (figures.jobs[state], figures.locked[state]) = (value + 2, value + 3);
     // Of some samples no age is known.
-    figures.oldest[state] = if value % 5 == 0 { u32::MAX } else { value + 4 };
+    figures.oldest[state] = if value.is_multiple_of(5) { u32::MAX } else { value + 4 };
     Sample { figures, batches: Vec::new() }
 }
 
@@ -96,7 +96,7 @@ proptest! {
 
         // As few steps make a point as give no more points than are wanted.
         let steps = i64::try_from(window_s / 10).unwrap().max(1);
-        let width = (1..).find(|width| (steps + width - 1) / width <= i64::try_from(most).unwrap()).unwrap();
+        let width = (1..=steps).find(|width| (steps + width - 1) / width <= i64::try_from(most).unwrap()).unwrap();
         prop_assert_eq!((history.step, history.since), (Duration::from_secs(u64::try_from(width).unwrap() * 10), Some(at(since))));
         let count = i64::try_from(history.points.len()).unwrap();
         prop_assert_eq!(count, steps / width);
@@ -122,7 +122,7 @@ proptest! {
             prop_assert_eq!((value(&point.jobs), value(&point.locked)), (u64::from(last + 2), u64::from(last + 3)));
             prop_assert_eq!((point.batches_in_work, *point.jobs.get(None)), (u64::from(last + 1), 0));
             prop_assert_eq!(point.faults, u64::from(samples.iter().copied().max().unwrap()));
-            let oldest = samples.iter().filter(|value| *value % 5 != 0).max();
+            let oldest = samples.iter().filter(|value| !value.is_multiple_of(5)).max();
             prop_assert_eq!(*point.oldest.get(STORING), oldest.map(|value| Duration::from_secs(u64::from(value + 4))));
             // A step behind a gap stands for the time of the gap, too; before the first and behind the last event nothing
             // was seen.

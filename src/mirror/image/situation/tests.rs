@@ -311,7 +311,9 @@ impl Plain<'_> {
         for job in self.jobs_in(JobState::Provisioning).filter(is_kept_back) {
             job.lock.inspect(|lock| sessions.entry(lock.session).or_default().push((lock.created_ms, job.id)));
         }
-        sessions.values_mut().for_each(|jobs| jobs.sort());
+        for jobs in sessions.values_mut() {
+            jobs.sort();
+        }
         assert_eq!(found.len(), sessions.len());
         assert!(found.is_sorted_by_key(|pool| std::cmp::Reverse(pool.jobs)));
         for pool in found {
@@ -372,11 +374,17 @@ proptest! {
         let image = image(&jobs, &held, is_paused);
         let views = image.jobs(0..image.job_slots(), offset());
         let plain = Plain { image: &image, jobs: views, held, is_paused, space, limits: Limits::default() };
-        plain.jobs.iter().for_each(|job| plain.check_job(job));
-        JobState::ALL.iter().for_each(|state| plain.check_state(*state));
+        for job in &plain.jobs {
+            plain.check_job(job);
+        }
+        for state in JobState::ALL {
+            plain.check_state(*state);
+        }
         let batches = image.batches(offset());
         prop_assert_eq!(batches.len(), 2);
-        batches.iter().for_each(|batch| plain.check_batch(batch));
+        for batch in &batches {
+            plain.check_batch(batch);
+        }
         let none = [image.job_situation(JobId::new(99), &Flow::default(), plain.query()).is_none(),
             image.batch_situation(BatchId::new(2), None, &WorkedOn::default(), plain.query()).is_none(),
             image.hold("", offset()).is_none(), image.lock_created(JobId::new(99), offset()).is_none()];

@@ -102,7 +102,7 @@ fn a_reader_gets_what_is_known_of_one_item() {
     let expected =
         [standing(JobState::Failed, true, Some(Some(BatchState::Held))), None, standing(JobState::Held, false, None)];
     assert_eq!(store.job_standings(&[failed, gone, held]).unwrap(), expected);
-    let many = store.job_standings(&[failed; 5_000]).unwrap();
+    let many = store.job_standings(&vec![failed; 5_000]).unwrap();
     assert!(many.len() == 5_000 && many.iter().all(|of| *of == expected[0]));
     assert_eq!(store.held_collections_of(&[failed, held]), [("demo".into(), 1)]);
     assert_eq!(store.held_batches("demo").iter().map(|batch| batch.id.number()).collect::<Vec<_>>(), [1, 3]);

@@ -110,13 +110,10 @@ proptest! {
             } else if what == 1 {
                 // Another image has the jobs in other rows, and one of them not at all.
                 let mut heir = Past::heir(&past);
-                for other in 0..3 {
-                    if other == job {
-                        jobs[job] = (nothing, Events::new());
-                    } else {
-                        heir.take_over(first_row + 100 + ROWS[other], &past, first_row + ROWS[other]);
-                    }
+                for (_, row) in ROWS.iter().enumerate().filter(|(other, _)| *other != job) {
+                    heir.take_over(first_row + 100 + row, &past, first_row + row);
                 }
+                jobs[job] = (nothing, Events::new());
                 heir.settle(&past);
                 first_row += 100;
                 past = heir;
