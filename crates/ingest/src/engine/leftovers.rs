@@ -110,7 +110,7 @@ async fn removed(id: &str, remove: impl FnOnce() -> io::Result<()> + Send + 'sta
     match done {
         Ok(()) => info!(id, "another process has completed a job that this one was working on; removed its leftovers"),
         Err(error) => {
-            warn!(id, %error, "cannot remove leftovers of a job that another process has completed; cleanup removes them")
+            warn!(id, %error, "cannot remove leftovers of a job that another process has completed; cleanup removes them");
         }
     }
 }
