@@ -52,9 +52,9 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("queue unpause ingest", 3, &["not paused"]),
         ("queue pause", 2, &["QUEUE"]),
         ("collection hold demo", 0, &["hold collection:demo: done"]),
-        ("collection hold demo", 3, &["held already"]),
+        ("collection hold demo", 3, &["already held"]),
         ("collection release demo", 0, &["release collection:demo: done"]),
-        ("collection hold a/b", 2, &["a/b is not a valid mnemonic of a collection"]),
+        ("collection hold a/b", 2, &["a/b is not a valid collection mnemonic"]),
     ] {
         world.run_with(line, &SURE).await.is(code, printed);
     }

@@ -324,7 +324,7 @@ async fn rows_of_a_batch_that_was_withdrawn_can_be_made_again_and_of_one_that_en
     let (status, purged) = of.act(json!({"action": "purge", "on": batch, "reason": "it is done"})).await;
     assert_eq!(status, 200, "{purged}");
     let why =
-        format!("submitted again as {new}, which has ended (1 completed, 0 failed) and is not in the queue any more");
+        format!("submitted again as {new}, which has ended (1 completed, 0 failed) and is no longer in the queue");
     is_refused(of.request(Method::POST, "/api/v1/actions").body(resume_of(&job)), 409, &why).await;
     is_refused(of.request(Method::POST, &format!("/api/v1/deposits/{id}/failed")), 409, &why).await;
     let objects = answer(of.request(Method::GET, "/api/v1/objects?collection=internal")).await.1;

@@ -40,7 +40,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     // Another deposit under the key is refused, and what has come stays.
     client.refused_as_another("one", &deposit, &json!({"title": "Another"}), "title").await;
     let (status, problem) = client.upload(&id, 1, "x").await;
-    assert!(status == 409 && says(&problem, &format!("{come} bytes have come")), "{problem}");
+    assert!(status == 409 && says(&problem, &format!("{come} bytes were received")), "{problem}");
     let (status, made) = client.upload(&id, come, &"hello world"[usize::try_from(come).unwrap()..]).await;
     assert_eq!((status, &made["id"]), (201, &begun["id"]), "{made}");
     let done = client.reported(&id).await;

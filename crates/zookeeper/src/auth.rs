@@ -50,7 +50,7 @@ impl Auth {
     /// spaces included.
     ///
     /// # Errors
-    /// When the file cannot be read, holds no credentials, or a line is not of that form. An error names the file and
+    /// When the file cannot be read, contains no credentials, or a line is not of that form. An error names the file and
     /// the line, never its content.
     pub fn read_file(path: &Path) -> Result<Vec<Self>, ConfigError> {
         let refuse = |source| {
@@ -140,7 +140,7 @@ mod tests {
             (b"digest:hunter2", "line 1: digest needs user:password"),
             (b"digest::hunter2", "neither of them empty"),
             (b"digest:hunter2:", "neither of them empty"),
-            (b"# nothing\n", "holds no credentials"),
+            (b"# nothing\n", "contains no credentials"),
         ] {
             let error = read(text).unwrap_err();
             let shown = format!("{error} {error:?}");

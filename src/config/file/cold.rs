@@ -143,7 +143,7 @@ mod tests {
             ("restore: {}, budget: {restores_per_day: 0}", "stores: cold: budget: restores_per_day must be at least 1"),
             (
                 "budget: {bytes_out_per_day: 1GB}",
-                "stores: cold: budget: bytes_out_per_day: write bytes, such as 100GiB",
+                "stores: cold: budget: bytes_out_per_day: expected bytes, such as 100GiB",
             ),
         ] {
             let why = read(wrong).unwrap_err();

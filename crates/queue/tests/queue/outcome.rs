@@ -84,6 +84,6 @@ async fn while_nobody_answers_the_outcome_is_said_not_to_be_known() {
     proxy.stall(Direction::ToClient);
     let error = queue.commit_job_plan(&plan).await.unwrap_err();
     assert!(matches!(error, Error::Unknown { .. }) && error.is_connection(), "{error}");
-    assert!(error.to_string().starts_with("it is not known whether set /jobs/jid0000000001/status"), "{error}");
+    assert!(error.to_string().starts_with("it is unknown whether set /jobs/jid0000000001/status"), "{error}");
     assert_eq!(world.stat("/jobs/jid0000000001/status").await.version, 1);
 }

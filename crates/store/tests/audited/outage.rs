@@ -93,7 +93,7 @@ async fn what_cannot_be_recorded_for_long_is_said_to_be_done_and_recorded_later(
     assert!(matches!(error.kind, ErrorKind::Unrecorded(_)) && began.elapsed() <= TIMING.patience, "{error}");
     assert_eq!(
         error.to_string(),
-        "store memory: put space/a: it was done, and its record in the audit log follows later: the audit log cannot be \
+        "store memory: put space/a: it was done, but its record in the audit log follows later: the audit log cannot be \
          written now: the connection was refused"
     );
     setup.sink.set_away(false);

@@ -146,7 +146,7 @@ mod tests {
             ("main: {pace: 1}", "pace"),
             ("main: {requests: 0}", "limits: main: requests: expected a number per second, at least 1"),
             ("main: {requests: -1}", "line 9"),
-            ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: write bytes a second, such as 20MiB"),
+            ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: expected bytes per second, such as 20MiB"),
             ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
             ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
             ("main: {proof: trust}", "limits: main: proof: expected read, provider, or a fraction such as read 1/12"),
