@@ -23,12 +23,12 @@ use crate::server;
 
 /// Create due tasks once, as mill run does regularly, then exit
 ///
-/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; one in progress resumes where it was,
-/// whichever process began it, until it is done or so many tasks wait that it would wait, too.
+/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; a loop in progress is continued, whichever
+/// process began it, until it is done or --queue-limit is reached.
 ///
 /// With --now, the next loop of copies or checks is due now, and with it the reports on the integrity of all spaces: the process that
-/// leads the loop begins it within a minute, once the last one is done, and this command says where the reports will be. It
-/// changes nothing else, so that it may be given beside a mill that runs. Should that process have died, another one begins the loop
+/// leads the loop begins it within a minute, once the last one is done, and this command prints where the reports will be. It
+/// changes nothing else, and is safe while a mill is running. If that process has died, another one begins the loop
 /// within six minutes. With --once as well, this command does what is due itself, unless another process leads.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
@@ -37,11 +37,11 @@ pub(super) struct ProduceArgs {
     #[arg(value_name = "PRODUCER")]
     producer: ProducerName,
 
-    /// Do what is due, and end
+    /// Do what is due, and exit
     #[arg(long, required_unless_present = "now")]
     once: bool,
 
-    /// Have the next loop of copies, or of checks with their reports, begin though it is not due, as soon as the last one is done
+    /// Begin the next loop of copies, or of checks with their reports, although it is not due, as soon as the last one is done
     #[arg(long)]
     now: bool,
 

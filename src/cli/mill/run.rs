@@ -18,8 +18,8 @@ use crate::server;
 
 /// Run the mill's workers and loops until stopped
 ///
-/// Any number of such processes, on any number of hosts, share the work where the catalogue is in PostgreSQL; one of them leads
-/// the loops. What daemons and queuekeeper store change is copied within seconds, anything else by the next loop.
+/// Any number of such processes, on any number of hosts, share the work if the catalogue is in PostgreSQL; one of them leads
+/// each loop. Changes by daemons and queuekeeper store are copied within seconds, all others by the next loop.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]

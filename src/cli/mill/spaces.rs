@@ -39,8 +39,8 @@ pub(super) struct SpacesArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
-    /// Spaces after this one, or items after this key, as it is, without any decoding: the end of the list before says which. In JSON,
-    /// `next` of items is percent-encoded, as `key_encoded` is
+    /// Spaces after this one, or items after this key, as printed at the end of the previous list; a key is taken as it is, without
+    /// decoding. In JSON, `next` of items is percent-encoded, like `key_encoded`
     #[arg(long, value_name = "NAME|KEY", allow_hyphen_values = true)]
     after: Option<OsString>,
 

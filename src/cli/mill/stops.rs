@@ -28,9 +28,9 @@ pub(super) struct ResumeRepairsArgs {
 /// The limits are those of the mill.
 fn stop_help() -> String {
     format!(
-        "Stop automatic repairs in a store, or in all of them\n\nNo repair starts by itself any more, by any process; what was started \
-         by itself waits, unless it writes already, and a person may start any. The mill stops them by itself in a store {}. \
-         Where repair: automatic is configured, repairs start by themselves {}.",
+        "Stop automatic repairs in a store, or in all of them\n\nNo process starts a repair automatically any more; automatic \
+         repairs that were requested wait unless they are already writing, and users can still start repairs. The mill itself \
+         stops automatic repairs in a store {}. If repair: automatic is configured, it starts repairs {}.",
         when_stopped(),
         how_many()
     )

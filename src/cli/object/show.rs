@@ -112,7 +112,7 @@ fn show(screen: &mut Screen, detail: &ObjectDetail, place: Option<&str>) {
     }
     screen.table(&table);
     if let Some(next) = &detail.next_file {
-        screen.say(&format!("There are more files; --after {} lists those.", argument(next.as_bytes())));
+        screen.say(&format!("There are more files; --after {} lists them.", argument(next.as_bytes())));
     }
 }
 
