@@ -17,7 +17,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
     let copy = home.join("objects/theses/a/c");
     rot(&copy);
     command(home, "mill verify one/main/theses/a/c").await.is(7, &["content damaged"]);
-    pages.get("/mill", &["A copy is not what was recorded", "/mill/errors"]).await;
+    pages.get("/mill", &["A copy differs from its records", "/mill/errors"]).await;
     let is_shown = async || pages.ask("oscar", "/", None).await.1.contains("1 open bit error");
     eventually(Duration::from_mins(1), "the overview shows it", is_shown).await;
     pages.get("/", &["href=\"./mill/errors\"", "A copy in a store is not what was recorded of it"]).await;
