@@ -3,6 +3,7 @@
 mod bit_errors;
 mod content;
 mod copies;
+mod filters;
 mod proofs;
 
 use std::time::Duration;
@@ -12,19 +13,19 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::contents::ObjectReader;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::time::timeout;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::{ViewError, quoted};
-use super::parameter::Within;
 
 pub(crate) use bit_errors::ObjectBitError;
 use bit_errors::OfObject;
 pub(crate) use content::{FileName, OpenedFile};
 use copies::Copied;
 pub(crate) use copies::{ObjectCopy, Places};
+pub(crate) use filters::{FileFilter, ObjectFilter, VersionNumber};
 pub(crate) use proofs::FileProof;
 
 /// How many versions of an object are shown.
@@ -35,60 +36,6 @@ const FILES: u32 = 500;
 
 /// How long the page of a job waits for the catalogue: the rest of it does not need one.
 const SOON: Duration = Duration::from_secs(1);
-
-/// How many objects a page has.
-type Limit = Within<1, 500, 50>;
-
-/// Which files of an object; without any of these, the first ones of its newest version.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default)]
-pub(crate) struct FileFilter {
-    /// Those of the version with this number; 0 is the newest one.
-    #[param(inline)]
-    pub(crate) version: VersionNumber,
-    /// Those after this path: `next_file` of the previous page.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>, example = "producer/page-0500.tif")]
-    pub(crate) after: String,
-}
-
-/// The number of a version; 0 is the newest one.
-pub(crate) type VersionNumber = Within<0, 10_000, 0>;
-
-/// Which objects; without any of these, all of them.
-#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(default)]
-pub(crate) struct ObjectFilter {
-    /// The one of this ARK.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>, example = "ark:/99999/fk4abc1234")]
-    pub(crate) ark: String,
-    /// The one with this local id of its owner; together with `owner`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>)]
-    pub(crate) local_id: String,
-    /// The ARK of the owner of that local id.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>, example = "ark:/99999/fk4owner")]
-    pub(crate) owner: String,
-    /// Those of this collection.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>)]
-    pub(crate) collection: String,
-    /// Those whose title begins with this, whatever the case of the letters A to Z, in the order of their titles.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>)]
-    pub(crate) title: String,
-    /// Those after this ARK: `next` of the previous page.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    #[param(value_type = Option<String>)]
-    pub(crate) after: String,
-    /// How many objects to show at most, 1 to 500.
-    #[param(inline)]
-    pub(crate) limit: Limit,
-}
 
 /// A page of objects, in the order of their ARKs, or of the titles that were searched for.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -204,29 +151,6 @@ pub(crate) struct Objects {
     contents: Option<ObjectReader>,
     /// `None` if there is no mill.
     copied: Option<Copied>,
-}
-
-impl ObjectFilter {
-    /// Refuses fields of which one would be ignored.
-    fn check(&self) -> Result<(), ViewError> {
-        let fields = [("ark", &self.ark), ("local_id", &self.local_id), ("title", &self.title)];
-        let mut given = fields.into_iter().filter(|(_, text)| !text.trim().is_empty());
-        let first = given.next().map(|(name, _)| name);
-        if let Some((name, text)) = given.next() {
-            return Err(ViewError::value_because(name, text, "only one of ark, local_id and title can be given"));
-        }
-        if !self.owner.trim().is_empty() && first != Some("local_id") {
-            return Err(ViewError::value_because("owner", &self.owner, "it can only be combined with local_id"));
-        }
-        if first == Some("local_id") && self.owner.trim().is_empty() {
-            let why = "owner is missing: a local id is unique only within its owner";
-            return Err(ViewError::value_because("local_id", &self.local_id, why));
-        }
-        if !self.collection.trim().is_empty() && matches!(first, Some("ark" | "local_id")) {
-            return Err(ViewError::value_because("collection", &self.collection, "it can only be combined with title"));
-        }
-        Ok(())
-    }
 }
 
 impl Objects {

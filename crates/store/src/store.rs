@@ -21,6 +21,10 @@ use crate::error::{Error, ErrorKind, Operation};
 use crate::key::{Key, KeyForm};
 use crate::name::{SpaceName, StoreName};
 
+mod copy;
+
+pub use copy::CopyControl;
+
 /// What is said of what its caller ended.
 pub(crate) const INTERRUPTED: &str = "it was interrupted";
 
@@ -161,40 +165,6 @@ pub struct Put {
     pub abort: CancellationToken,
     /// Called once, after the last byte came and before the content appears.
     pub gate: Option<Arc<dyn Gate>>,
-}
-
-/// How a copy within a store is ended, and who takes note of what it may leave.
-#[derive(Clone, Default)]
-pub struct CopyControl {
-    /// Ends it.
-    pub abort: CancellationToken,
-    /// Takes note of an upload in parts before the first part is copied. [`Gate::pass`] is not called: who copies does not see
-    /// the content.
-    pub gate: Option<Arc<dyn Gate>>,
-}
-
-impl CopyControl {
-    /// The answer of a store whose copies cannot be ended: when the token ends the wait for it, it is not certain whether the
-    /// copy to `to` will appear.
-    ///
-    /// # Errors
-    /// That of the copy; [`Unknown`](ErrorKind::Unknown) where the wait was ended.
-    pub async fn or_unknown(
-        &self,
-        store: &StoreName,
-        to: &Item,
-        copy: impl Future<Output = Result<Written, Error>>,
-    ) -> Result<Written, Error> {
-        tokio::select! {
-            biased;
-            copied = copy => copied,
-            () = self.abort.cancelled() => {
-                let (store, subject) = (store.clone(), to.to_string());
-                let kind = ErrorKind::Unknown(INTERRUPTED.to_owned());
-                Err(Error { store, operation: Operation::Copy, subject, kind })
-            }
-        }
-    }
 }
 
 /// What stands before the instant at which content appears: a lease that must be checked, a record that must be written.
