@@ -34,7 +34,7 @@ struct HoursKeys {
 
 /// A number of bytes, with a unit or without.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected bytes a second, such as 20MiB or 512KiB")]
+#[serde(untagged, expecting = "expected bytes per second, such as 20MiB or 512KiB")]
 enum Number {
     Bytes(u64),
     Text(String),
@@ -147,8 +147,8 @@ mod tests {
             ("main: {requests: 0}", "limits: main: requests: expected a number per second, at least 1"),
             ("main: {requests: -1}", "line 9"),
             ("main: {bandwidth: 20 MB}", "limits: main: bandwidth: expected bytes per second, such as 20MiB"),
-            ("main: {bandwidth: 0}", "limits: main: bandwidth: write"),
-            ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is no pattern"),
+            ("main: {bandwidth: 0}", "limits: main: bandwidth: expected"),
+            ("main: {leave_out: [\"a[\"]}", "limits: main: leave_out: \"a[\" is not a pattern"),
             ("main: {proof: trust}", "limits: main: proof: expected read, provider, or a fraction such as read 1/12"),
             ("main: {repair: always}", "limits: main: repair: expected ask or automatic"),
             ("main: {adopt: never}", "limits: main: adopt: expected ask or automatic"),
