@@ -48,7 +48,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--zookeeper.auth-file=/does/not/exist"], &["--zookeeper.auth-file", "/does/not/exist", "No such file"]),
         (&["--zookeeper.tls-cert-file=/does/not/exist"], &["--zookeeper", "needs both its certificate file"]),
         (&["--zookeepers=a:1"], &["--zookeepers", "--zookeeper"]),
-        (&["--zookeeper=prod=zk1", "--zookeeper=zk2"], &["--zookeeper", "give zk2:2181 one, as prod=zk2:2181"]),
+        (&["--zookeeper=prod=zk1", "--zookeeper=zk2"], &["--zookeeper", "give zk2:2181 one, as in prod=zk2:2181"]),
         (&["--zookeeper=prod=zk1 prod=zk2"], &["--zookeeper", "two queues are named prod"]),
         (&["--zookeeper=Prod=zk1"], &["--zookeeper", "lower-case letters, digits and hyphens"]),
         (&["--zookeeper=prod=zk1", "--storage.path=/"], &["--storage.path", "belongs to one queue"]),

@@ -139,7 +139,7 @@ async fn a_job_is_shown_whatever_it_holds() {
         "<code>/jobs/jid0000000042/configuration</code>",
         "href=\"../tree/jobs/jid0000000042/%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%20a%3Fb%23c%25\"",
         "&#60;/pre&#62;&#60;script&#62;&#34;\n  ]\n}</pre>",
-        "these are 1,000,002 bytes in all; not UTF-8",
+        "truncated: 1,000,002 bytes in all; not UTF-8",
         "Its batch bid0000000007 does not exist.",
     ] {
         assert!(page.contains(told), "{told:?} is not in {page}");
@@ -265,7 +265,7 @@ async fn the_tree_is_shown_as_it_is_page_by_page() {
     let page = world.page(evil).await;
     assert!(page.contains("{\n  &#34;a&#34;: ["), "{page}");
     assert!(page.contains("href=\"../../../jobs/jid0000000042\">Page of job jid0000000042"), "{page}");
-    assert!(world.page("/tree/jobs/jid0000000042/metadata").await.contains("cut: these are 1,000,002 bytes in all"));
+    assert!(world.page("/tree/jobs/jid0000000042/metadata").await.contains("truncated: 1,000,002 bytes in all"));
     let stat = &world.json("/api/v1/tree/jobs/jid0000000042").await["node"]["stat"];
     assert_eq!((&stat["children"], &stat["ephemeral_owner"]), (&7.into(), &Value::Null));
 

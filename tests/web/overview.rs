@@ -239,7 +239,7 @@ fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
         "6,124 / 7,515 4 failed in about 1.0 h",
         "2,800 / 2,800 37 failed report due",
         "47 / 118 not enough data yet",
-        "0 / 5 none finished lately",
+        "0 / 5 none finished recently",
         "9 / 14 1 job is Held",
         "9 / 14 Provisioning is stopped",
         "9 / 14 ingest queue paused",

@@ -120,7 +120,7 @@ impl<'a> Site<'a> {
         let (file, askers) = tokens(&format!(
             "stores:\n  main: {{url: \"file://{home}/main\"}}\n  replica: {{url: \"file://{home}/replica\"}}\n\
              catalogue: {{url: \"{catalogue}\"}}\nmill:\n  accounts:\n    account1: {{stores: {{\"1\": main, \"2\": replica}}}}\n  \
-             policies: {{directory: \"{home}/policies\"}}\n"
+             policies: {{directory: \"{home}/policies\"}}\nstore_events: {{store-events: {{store: main, space: demo}}}}\n"
         ));
         let (base, served) = world.whole(file).await;
         Self { world, base, askers, is_closed: false, _served: Some(served) }
