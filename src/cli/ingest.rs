@@ -255,7 +255,7 @@ impl DaemonArgs {
             && !Daemon::of_mails().any(|daemon| all.contains_key(&daemon))
         {
             let names: Vec<_> = Daemon::of_mails().map(Daemon::name).collect();
-            let why = format!("no mails are made here, since --daemons has none of {}", names.join(", "));
+            let why = format!("no mails are created here, because --daemons has none of {}", names.join(", "));
             return Err(UsageError::flag(flag, why));
         }
         let defaults = Settings::default();

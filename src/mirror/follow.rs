@@ -348,7 +348,7 @@ impl Follower {
                 (Some(chroot), "/") => chroot.to_owned(),
                 (chroot, _) => format!("{}{path}", chroot.unwrap_or_default()),
             };
-            Some(format!("ZooKeeper does not allow us to read {path} (NoAuth): check --zookeeper.auth-file"))
+            Some(format!("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file"))
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {

@@ -41,7 +41,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     let profiles = data.join("profiles").display().to_string();
     let without_data = ["submit", &path, "--check", "--profile", "default"];
     run(directory.path(), &[&without_data[..], &["--profiles", &profiles]].concat()).await.is(3, &["1 problem"]);
-    run(directory.path(), &without_data).await.is(2, &["--check needs the directory of the profiles, or --data"]);
+    run(directory.path(), &without_data).await.is(2, &["--check requires the directory of the profiles, or --data"]);
     check("none", &[]).await.is(3, &["there is no valid profile \"none\""]);
     check("internal", &["--digest", "md5:00000000000000000000000000000000"]).await.is(3, &["expected the md5 digest"]);
 

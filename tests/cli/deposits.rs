@@ -101,7 +101,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!(refused.status(), 400);
     let page = refused.text().await.unwrap();
     assert!(
-        page.contains("there is no &#34;&#60;none&#62;&#34; for you") && page.contains("<form id=\"deposit\""),
+        page.contains("you may not deposit for &#34;&#60;none&#62;&#34;") && page.contains("<form id=\"deposit\""),
         "{page}"
     );
     let poster = [("profile", "default"), ("type", "file"), ("localIdentifier", "x"), ("responseForm", "json")];

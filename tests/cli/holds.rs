@@ -33,7 +33,7 @@ async fn a_held_store_is_shown_with_who_and_why_and_released_by_whoever_has_seen
     store(&["hold", "a/b", "--yes", "--reason", "x"]).await.is(2, &["invalid name"]);
     let hold = ["hold", "main", "--yes", "--reason", "its disks are replaced"];
     store(&hold).await.is(0, &["hold store:main: done", "Whether there is a store main was not checked."]);
-    store(&hold).await.is(3, &["the store main is held already"]);
+    store(&hold).await.is(3, &["the store main is already held"]);
     store(&["held"]).await.is(0, &["main", "its disks are replaced"]);
 
     let file = directory.path().join("a.txt");

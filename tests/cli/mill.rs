@@ -166,7 +166,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let state = async || command(home, task).await.json()["tasks"][0]["state"].as_str().map(str::to_owned);
     eventually(minute, "it is set aside", async || state().await.as_deref() == Some("paused")).await;
     let why = command(home, "mill spaces one/theses --key paused").await;
-    why.is(0, &["The copy in replica waits, as ", " has paused one in replica since ", ": moves"]);
+    why.is(0, &["The copy in replica waits because ", " paused one in replica at ", ": moves."]);
     command(home, "mill queues").await.is(1, &["PAUSED", "one in replica is paused, for ", "1 task waits"]);
     assert_eq!(copy("paused").await, None);
     command(home, "mill spaces one/theses --key a/b").await.is(0, &["as the policies require"]);

@@ -36,7 +36,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
                 "content damaged",
                 "theses/a/c",
                 "main",
-                "A person starts the repairs in main",
+                "An operator starts the repairs in main",
                 "repaired from another copy",
                 "Repair</button>",
             ],
@@ -75,7 +75,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let held = held.await.to_string();
-    pages.get(item, &["What is not done", "The repair of the copy in main is held by the brake until an admin"]).await;
+    pages.get(item, &["Not up to date", "The repair of the copy in main is held by the brake until an admin"]).await;
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
     pages.get("/mill/errors", &["all stores</option><option>main</option><option>replica</option>"]).await;

@@ -33,7 +33,7 @@ async fn decide(home: &Path) {
             "main",
             "one/theses/b/c",
             "content damaged",
-            "A person starts the repairs in main: the limits of one there do not have repair: automatic.",
+            "An operator starts the repairs in main: one does not have repair: automatic there.",
             "repaired from another copy",
             "Possible: repair, drop",
         ],
@@ -65,7 +65,7 @@ async fn decide(home: &Path) {
         .is(0, &["there are no bit errors with a number above "]);
     let of_item = command(home, "mill spaces one/theses --key b/c").await;
     let of_error = format!("The copy in main has bit error {number}: ");
-    let waits = "A person starts the repairs in main";
+    let waits = "An operator starts the repairs in main";
     of_item.is(0, &[&of_error, waits, "CHECKED", "failure", "content damaged"]);
     let of_item = command(home, "mill spaces one/theses --key b/c -o json").await.json();
     let check = &of_item["checks"][0];
@@ -229,7 +229,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     let list = home.join("list");
     fs::write(&list, "one/main/theses\n").unwrap();
     let produce = format!("mill produce bit --once --bit.include {}", list.display());
-    command(home, &produce).await.is(2, &["--bit.include", "line 1: write /account/store/space"]);
+    command(home, &produce).await.is(2, &["--bit.include", "line 1: expected /account/store/space"]);
     fs::write(&list, "# nothing\n").unwrap();
     command(home, &produce).await.is(2, &["it names no space"]);
     fs::write(&list, "/one/1/*\n").unwrap();

@@ -92,7 +92,7 @@ async fn profiles_of_merritt_are_converted_and_nothing_is_overwritten() {
         &[
             &format!("merritt/one_content: {to}/one_content.yaml was written"),
             &format!("merritt/two_content.txt: {to}/two_content.yaml was written"),
-            "merritt/one_content: line 2: Type has no correspondence",
+            "merritt/one_content: line 2: Type has no equivalent",
             "add credentials_file",
         ],
     );

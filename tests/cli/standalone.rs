@@ -180,7 +180,9 @@ async fn an_object_is_shown_read_and_verified_and_each_damage_is_printed() {
     run(&data, &[one.as_slice(), &["producer/b.txt"]].concat())
         .await
         .is(4, &["version 1 has no file \"producer/b.txt\""]);
-    run(&data, &[get.as_slice(), &["--version", "2"]].concat()).await.is(4, &["has no version 2; its newest is 1"]);
+    run(&data, &[get.as_slice(), &["--version", "2"]].concat())
+        .await
+        .is(4, &["has no version 2; its newest version is 1"]);
     run(&data, &["object", "show", &ark]).await.is(2, &["--data: name a repository"]);
     run(&data, &["object", &ark]).await.is(2, &[&format!("an object is shown by 'object show {ark}'")]);
     run(&data, &["object", "get", &ark, "--data", &text, "--to", "-"])

@@ -173,7 +173,7 @@ async fn streams_go_through_pipes_and_what_is_wrong_is_one_line_that_says_what_t
     command(home, "store put /dev/null main/space/a")
         .await
         .is(2, &["names no catalogue, which is required to record changes"]);
-    command(home, "catalogue check").await.is(2, &["names no catalogue"]);
+    command(home, "catalogue check").await.is(2, &["has no catalogue"]);
     fs::write(&file, format!("stores:\n  main: {{url: \"file://{}\"}}\n", home.join("gone").display())).unwrap();
     command(home, "store ls main")
         .await

@@ -160,7 +160,7 @@ daemons! {
     Cleanup "cleanup", "removes what is not needed any more", Takes::Leftovers, workers: 1,
         exchange: Exchange::None;
     Access "access", "assembles objects that are requested as archives", Takes::Requests, workers: 4,
-        fewest_workers: (2, "of which one is never given to large requests"), paused_by: PausedBy::Access,
+        fewest_workers: (2, "one of which is never used for large requests"), paused_by: PausedBy::Access,
         waits_for_stores: true;
 }
 

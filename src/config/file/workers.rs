@@ -57,7 +57,7 @@ pub fn worker_bounds(daemon: Daemon, numbers: &str) -> Result<RangeInclusive<usi
     }
     let (fewest, why) = daemon.spec().fewest_workers;
     if least < fewest {
-        return Err(format!("{daemon} has at least {fewest} workers, {why}"));
+        return Err(format!("{daemon} needs at least {fewest} workers, {why}"));
     }
     Ok(least..=most)
 }

@@ -205,15 +205,16 @@ impl<'a> Waits<'a> {
             }
             RepairStart::ByAsking(AskFor::TooMany) => {
                 let at = task.filter(|open| open.state == TaskState::Waiting).and_then(|open| open.visible);
-                let again = at.filter(|at| *at > self.now).map(|at| format!("The mill looks again at {}.", shown(at)));
+                let again =
+                    at.filter(|at| *at > self.now).map(|at| format!("The mill checks this again at {}.", shown(at)));
                 let why = format!(
-                    "{MOST_A_DAY} repairs were started automatically in {store} within 24 hours, and no more are."
+                    "{MOST_A_DAY} repairs were started automatically in {store} within 24 hours, which is the limit."
                 );
                 (WaitReason::Asked(AskFor::TooMany), why, again.unwrap_or_default())
             }
             RepairStart::ByAsking(why) => (WaitReason::Asked(why), asked(why, store, account), String::new()),
             RepairStart::Never => {
-                let why = "The mill knows no repair for this that it may start by itself.".to_owned();
+                let why = "The mill has no automatic repair for this.".to_owned();
                 (WaitReason::NoRepair, why, String::new())
             }
         };
@@ -225,7 +226,7 @@ impl<'a> Waits<'a> {
         let Some(open) = task else {
             return Wait {
                 reason: WaitReason::NoTask,
-                why: format!("The mill {does} by itself once it has a task for that, and none is open."),
+                why: format!("The mill {does} automatically once it has a task for it, and no such task is open."),
                 act: "A check of the copy requests one: queuekeeper mill verify with --background, or Check now on the page \
                       of the item."
                     .to_owned(),
@@ -233,7 +234,7 @@ impl<'a> Waits<'a> {
             };
         };
         let (reason, act) = self.of_task(open, waiting);
-        let why = ended(format!("The mill {does} by itself: its task {}", waiting.of_task(open, self.now)));
+        let why = ended(format!("The mill {does} automatically: its task {}", waiting.of_task(open, self.now)));
         Wait { reason, why, act, may_decide: true }
     }
 
@@ -254,21 +255,18 @@ impl<'a> Waits<'a> {
                 return (WaitReason::Held, act);
             }
             TaskState::Dead if has_no_copy => {
-                let act = format!("Once another store has a good copy, an operator has it tried again: {retry}.");
+                let act = format!("Once another store has a good copy, an operator retries it: {retry}.");
                 return (WaitReason::NoGoodCopy, act);
             }
             TaskState::Dead => {
-                return (
-                    WaitReason::Failed,
-                    format!("Once the cause is found, an operator has it tried again: {retry}."),
-                );
+                return (WaitReason::Failed, format!("Once the cause is fixed, an operator retries it: {retry}."));
             }
             TaskState::Waiting | TaskState::Paused | TaskState::Restore => {}
         }
         let account = &waiting.account.name;
         let pause = self.pauses.iter().find(|pause| pause.scope.stops(account, [waiting.destination]));
         let (reason, act) = match (open.state, pause) {
-            _ if has_worker => (WaitReason::InProgress, "It goes on by itself.".to_owned()),
+            _ if has_worker => (WaitReason::InProgress, "No action is needed.".to_owned()),
             (_, Some(pause)) => {
                 let account = pause.scope.account().map(|account| format!(" --account {account}")).unwrap_or_default();
                 let store = pause.scope.store().map(|store| format!(" --store {store}")).unwrap_or_default();
@@ -277,15 +275,16 @@ impl<'a> Waits<'a> {
                 );
                 (WaitReason::Paused, act)
             }
-            (TaskState::Restore, None) => (WaitReason::Store, "It goes on by itself.".to_owned()),
+            (TaskState::Restore, None) => (WaitReason::Store, "No action is needed.".to_owned()),
             (_, None) if is_ahead && failure.is_some() => {
-                let act = "It is tried again by itself; after the third failure it is a dead letter, for a person.";
+                let act =
+                    "It is retried automatically; after the third failure it is a dead letter and needs an operator.";
                 (if has_no_copy { WaitReason::NoGoodCopy } else { WaitReason::Retry }, act.to_owned())
             }
             (_, None) => {
                 let closed = waiting.account.closed_until(None, waiting.destination, self.now);
                 let is_closed = is_ahead && closed.is_some();
-                let act = "It goes on by itself where a process of the mill takes tasks of the queue bit-error, which \
+                let act = "It continues as soon as a process of the mill takes tasks of the queue bit-error, which \
                            queuekeeper mill queues shows.";
                 (if is_closed { WaitReason::Hours } else { WaitReason::Worker }, act.to_owned())
             }
@@ -300,8 +299,8 @@ impl<'a> Waits<'a> {
 }
 
 fn unreadable(why: &str) -> Wait {
-    let why = format!("What is to be done cannot be worked out: {why}.");
-    let act = "The item has to be looked at by hand.".to_owned();
+    let why = format!("The mill cannot determine what to do: {why}.");
+    let act = "The item has to be inspected manually.".to_owned();
     Wait { reason: WaitReason::Unreadable, why, act, may_decide: true }
 }
 
@@ -327,20 +326,25 @@ fn asked(why: AskFor, store: &StoreName, account: &Account) -> String {
     let name = &account.name;
     match why {
         AskFor::Mode => {
-            format!("A person starts the repairs in {store}: the limits of {name} there do not have repair: automatic.")
+            format!("An operator starts the repairs in {store}: {name} does not have repair: automatic there.")
         }
         AskFor::WriteOnce => {
-            format!("{store} is declared to be written once for {name}, so that no repair starts there by itself.")
+            format!("{name} declares {store} as write_once, so the mill does not repair copies there automatically.")
         }
         AskFor::ChangedOutside => {
-            "The content was changed outside and may be wanted, so that no repair starts by itself.".to_owned()
+            "Another program changed the content, perhaps on purpose, so the mill does not repair it automatically."
+                .to_owned()
         }
-        AskFor::Conflict => "What was seen contradicts itself, so that no repair starts by itself.".to_owned(),
+        AskFor::Conflict => {
+            "The observations contradict each other, so the mill does not repair the copy automatically.".to_owned()
+        }
         AskFor::Records => {
-            "Content index and audit log do not agree on what is right, so that no repair starts by itself.".to_owned()
+            "Content index and audit log disagree, so the mill does not repair the copy automatically.".to_owned()
         }
         AskFor::NoChecksum => {
-            format!("{store} keeps no checksum that confirms what is right, so that no repair starts by itself.")
+            format!(
+                "{store} keeps no checksum that confirms the records, so the mill does not repair the copy automatically."
+            )
         }
         AskFor::TooMany => ended(why.to_string()),
     }

@@ -39,12 +39,12 @@ on_all! {
         let automatic = checker(&world, &limits(RepairMode::Automatic, false));
         find(&world, &asks, "a").await;
         let policy = wait(&world, &asks, "a").await;
-        assert_is(&policy, WaitReason::Asked(AskFor::Mode), "do not have repair: automatic", "", true);
+        assert_is(&policy, WaitReason::Asked(AskFor::Mode), "does not have repair: automatic", "", true);
         let once = checker(&world, &limits(RepairMode::Automatic, true));
         let once = wait(&world, &once, "a").await;
-        assert_is(&once, WaitReason::Asked(AskFor::WriteOnce), "is declared to be written once", "", true);
+        assert_is(&once, WaitReason::Asked(AskFor::WriteOnce), "as write_once", "", true);
         let worker = wait(&world, &automatic, "a").await;
-        assert_is(&worker, WaitReason::Worker, "repairs it from another copy by itself: its task waits in bit-error", "by itself", true);
+        assert_is(&worker, WaitReason::Worker, "repairs it from another copy automatically: its task waits in bit-error", "It continues as soon as", true);
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
         let stopped = wait(&world, &automatic, "a").await;
         assert_is(&stopped, WaitReason::Stopped, "Automatic repairs in all stores are stopped since", "resume-repairs --reason", true);
@@ -57,7 +57,7 @@ on_all! {
         world.catalogue.pause(&scope, "ada", "the rack moves").await.unwrap();
         let paused = wait(&world, &automatic, "a").await;
         let resume = format!("queuekeeper mill resume --store {} --reason", main());
-        assert_is(&paused, WaitReason::Paused, "ada has paused store", &resume, true);
+        assert_is(&paused, WaitReason::Paused, "ada paused store", &resume, true);
         world.catalogue.resume(&scope).await.unwrap();
 
         // A person's repair, that a stop does not concern.
@@ -67,7 +67,7 @@ on_all! {
         assert_eq!(ask(&world.catalogue, account, &error, asked).await.unwrap(), RepairStarted::Started);
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
         let begun = wait(&world, &asks, "a").await;
-        assert_is(&begun, WaitReason::Worker, "Its repair from another copy, which ada requested, waits in", "by itself", false);
+        assert_is(&begun, WaitReason::Worker, "Its repair from another copy, which ada requested, waits in", "It continues as soon as", false);
         world.tamper("UPDATE tasks SET state = 'held' WHERE kind = 'REPAIR'".to_owned()).await;
         let held = wait(&world, &asks, "a").await;
         assert_is(&held, WaitReason::Held, "is held by the brake", "An admin releases it (queuekeeper mill retry ", false);
@@ -90,7 +90,7 @@ on_all! {
         world.tamper("DELETE FROM repairs".to_owned()).await;
         world.tamper("DELETE FROM tasks WHERE kind = 'BIT_ERROR'".to_owned()).await;
         let no_task = wait(&world, &automatic, "a").await;
-        assert_is(&no_task, WaitReason::NoTask, "once it has a task for that, and none is open", "--background", true);
+        assert_is(&no_task, WaitReason::NoTask, "once it has a task for it, and no such task is open", "--background", true);
     }
 
     async fn a_repair_that_the_mill_has_requested_says_why_it_does_not_begin(world: World) {
