@@ -108,9 +108,8 @@ async fn hang_up(queues: &[&str], audits: &[&str]) {
     std::fs::write(&config, rule).unwrap();
     let flags = ["--config.file", config.to_str().unwrap(), "--audit.file", audit.to_str().unwrap()];
     let mut program = Program::of(queues, &flags).await;
-    for audit in audits {
-        assert!(path(&format!("{audit}.alerts")).exists(), "with rules it is opened at the start");
-    }
+    let of_rules = async || audits.iter().all(|audit| path(&format!("{audit}.alerts")).exists());
+    eventually(LIMIT, "with rules each is opened at the start", of_rules).await;
     for round in 1..=2 {
         // As logrotate does it.
         for audit in audits {

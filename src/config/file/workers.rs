@@ -49,9 +49,8 @@ pub fn worker_bounds(daemon: Daemon, numbers: &str) -> Result<RangeInclusive<usi
     let (least, most) = numbers.split_once('-').unwrap_or((numbers, numbers));
     let number = |text: &str| text.parse().ok().filter(|number| (1..=MOST_WORKERS).contains(number));
     let bounds = number(least).zip(number(most)).filter(|(least, most)| least <= most);
-    let (least, most) = bounds.ok_or_else(|| {
-        format!("expected a number from 1 to {MOST_WORKERS}, or two with a dash between, such as 2-16")
-    })?;
+    let (least, most) =
+        bounds.ok_or_else(|| format!("expected a number from 1 to {MOST_WORKERS}, or a range such as 2-16"))?;
     if least < most && !daemon.has_variable_workers() {
         return Err(format!("{daemon} has a fixed number of workers; expected one number"));
     }

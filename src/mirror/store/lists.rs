@@ -60,7 +60,9 @@ impl Store {
     #[must_use]
     pub fn held_batches(&self, collection: &str) -> Vec<Batch> {
         let is_held = |batch: &Batch| batch.state == Some(BatchState::Held) && *batch.collection == *collection;
-        self.batches().unwrap_or_default().into_iter().filter(is_held).collect()
+        let mut held: Vec<_> = self.batches().unwrap_or_default().into_iter().filter(is_held).collect();
+        held.sort_unstable_by_key(|batch| batch.id);
+        held
     }
 
     /// One batch; `None` for one that is not there, and before the first walk.
