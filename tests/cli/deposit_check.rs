@@ -48,7 +48,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     // One of a profile that is not known is no file, unless that is said; nor are its warnings kept back.
     let half = format!("{} | md5 | | 7 | | a", origin.url("/a"));
     std::fs::write(&file, manifest(&[half])).unwrap();
-    check("internal", &[]).await.is(0, &["a reason to refuse it\nwarning: line 3: "]);
+    check("internal", &[]).await.is(0, &["no reason to refuse it was found\nwarning: line 3: "]);
     let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
     std::fs::write(&file, &unknown).unwrap();
     let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \

@@ -258,7 +258,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
         "{problem}"
     );
     let (status, problem) = other.begin(None, &deposit).await;
-    assert!(status == 400 && says(&problem, "there is none"), "{problem}");
+    assert!(status == 400 && says(&problem, "your profiles: none"), "{problem}");
     refuses_what_is_too_much(&client(&busy), &data.join("working")).await;
     // The same by the command line, whose token is in a file.
     std::fs::write(at("token"), operator.token.as_ref().unwrap()).unwrap();

@@ -64,7 +64,7 @@ async fn a_held_store_is_shown_with_who_and_why_and_released_by_whoever_has_seen
     let page = page.as_str().unwrap();
     assert!(page.contains("its disks are replaced") && page.contains("on=store%3Amain"), "{page}");
     let form = get("/action?action=hold&store=main").await;
-    assert!(form.as_str().unwrap().contains("is held already"), "{form}");
+    assert!(form.as_str().unwrap().contains("is already held"), "{form}");
 
     // By the API, the hold that was seen and no other.
     let act = async |body: Value| {

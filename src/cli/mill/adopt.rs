@@ -69,7 +69,7 @@ impl AdoptArgs {
         checker.catalogue.close().await;
         let adopted = outcome?;
         if adopted == Adopted::default() {
-            return Err(CommandError::new(NOT_FOUND, "there is no such space, or nothing in it").into());
+            return Err(CommandError::new(NOT_FOUND, "there is no such space, or it is empty").into());
         }
         let verb = if dry_run { "would be adopted" } else { "adopted" };
         output::write(&format!("{}\n", summary(&adopted, verb)))?;
