@@ -183,13 +183,13 @@ async fn what_is_closed_to_us_is_counted_and_a_closed_folder_is_a_problem() {
     create(&owner, "/batches/bid0000000001", b"").await;
     eventually(LIMIT, "the batch is seen", async || mirror.store.batches().is_some_and(|batches| batches.len() == 1))
         .await;
-    has_problem(&mirror, "/jobs (NoAuth)").await;
+    has_problem(&mirror, "/jobs is not readable with").await;
     owner.delete("/jobs", None).await.unwrap();
     create(&owner, "/jobs", b"").await;
     mirror.equals(&owner).await;
     // So it is where no event comes, and only a comparison finds it.
     owner.set_acl("/jobs", &for_owner_only(), None).await.unwrap();
-    has_problem(&mirror, "/jobs (NoAuth)").await;
+    has_problem(&mirror, "/jobs is not readable with").await;
     owner.set_acl("/jobs", &[Acl::new(Permission::ALL, AuthId::anyone())], None).await.unwrap();
     mirror.equals(&owner).await;
 }
