@@ -204,7 +204,7 @@ mod tests {
         run(Then::Done).await.unwrap();
         assert_eq!(written(&catalogue).await, 101);
 
-        assert!(run(Then::Panics).await.is_err_and(|why| why.contains("broken off")));
+        assert!(run(Then::Panics).await.is_err_and(|why| why.contains("rolled back")));
         run(Then::Done).await.unwrap();
         assert_eq!(written(&catalogue).await, 102);
 

@@ -225,7 +225,7 @@ on_both! {
         world.tamper("DELETE FROM bit_log WHERE result = 'failure'").await;
         let findings = catalogue.check().await.unwrap();
         assert!(findings.iter().any(|finding| finding.what.contains("that is not in the log of checks: main/space-a/new")), "{findings:?}");
-        assert!(findings.iter().any(|finding| finding.what.contains("counter bit_errors of \"account/main\" is 0, and there are 1")), "{findings:?}");
+        assert!(findings.iter().any(|finding| finding.what.contains("counter bit_errors of \"account/main\" is 0, but there are 1")), "{findings:?}");
     }
 
     async fn what_was_changed_meanwhile_is_not_proven_and_a_change_ends_a_proof(world: World) {

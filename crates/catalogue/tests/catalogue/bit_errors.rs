@@ -115,7 +115,7 @@ on_both! {
         assert!(!problems.iter().any(|problem| problem.what.contains("counter ")), "{problems:?}");
         world.tamper("UPDATE counters SET value = 9 WHERE name = 'space_bit_errors' AND scope = 'main/maps'").await;
         let problems = catalogue.check().await.unwrap();
-        let what = "counter space_bit_errors of \"main/maps\" is 9, and there are 1";
+        let what = "counter space_bit_errors of \"main/maps\" is 9, but there are 1";
         assert!(problems.iter().any(|problem| problem.what.contains(what)), "{problems:?}");
     }
 

@@ -79,7 +79,7 @@ const TAMPERED: &[(&str, &str)] = &[
     ("DELETE FROM audit_log WHERE seq = 2", "the audit log lacks the events 2 to 2"),
     ("DELETE FROM audit_log WHERE seq = 3", "the audit log ends with event 2, and 3 were written"),
     ("UPDATE counter_deltas SET delta = delta + 1 WHERE name = 'content_bytes'", "counter content_bytes of \"main\""),
-    ("INSERT INTO counters VALUES ('objects', 'ghost', 3)", "counter objects of \"ghost\" is 3, and there are 0"),
+    ("INSERT INTO counters VALUES ('objects', 'ghost', 3)", "counter objects of \"ghost\" is 3, but there are 0"),
     ("UPDATE copies SET seq = 77", "the content index and the last event of a copy differ: main/space-a/"),
     ("UPDATE copies SET digests = '{}' WHERE seq = 2", "the content index differs from the audit log for a copy"),
     ("UPDATE copies SET size = 77 WHERE seq = 2", "the content index differs from the audit log for a copy"),

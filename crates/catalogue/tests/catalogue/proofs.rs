@@ -240,7 +240,7 @@ on_both! {
         let findings = world.catalogue.check().await.unwrap();
         assert_eq!(findings.len(), 1, "{findings:?}");
         assert!(findings[0].what.starts_with("the number of items in main/space-a with proof none of day "), "{findings:?}");
-        assert!(findings[0].what.ends_with(" is 2, and there are 1"), "{findings:?}");
+        assert!(findings[0].what.ends_with(" is 2, but there are 1"), "{findings:?}");
     }
 
     async fn the_rules_of_checks_are_those_of_the_last_leader(world: World) {

@@ -297,7 +297,7 @@ mod tests {
             let archive = written(format, files, true).await.unwrap();
             assert_eq!(written(format, files, true).await.unwrap(), archive, "{format}");
             let found = written(format, files, false).await.unwrap_err();
-            assert!(found.contains("given up"), "{format}: {found}");
+            assert!(found.contains("cancelled"), "{format}: {found}");
         }
         let archive = written(Format::Zip, files, true).await.unwrap();
         let mut archive = zip::ZipArchive::new(io::Cursor::new(archive)).unwrap();

@@ -219,7 +219,7 @@ async fn what_is_wrong_for_good_fails_at_once_and_leaves_nothing() {
         (vec![to("http://[")], any(), "an invalid URL", 1),
         (vec![to("http://169.254.169.254/latest")], any(), "has the metadata service address 169.254.169.254", 1),
         (vec![to("http://[::ffff:10.0.0.1]/")], any(), "private address", 1),
-        (vec![to("file:///etc/passwd")], any(), "the scheme file is not fetched", 1),
+        (vec![to("file:///etc/passwd")], any(), "the scheme file is not supported", 1),
         // It is not the deposit's URL that has one.
         (
             vec![to("http://user:secret@127.0.0.1/")],

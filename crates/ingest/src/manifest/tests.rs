@@ -222,7 +222,7 @@ fn a_container_is_compared_with_its_manifest_both_ways() {
         |name, size, digests| contents.compare(FoundFile { name, size, digests }).map(|one| one.to_string());
     assert_eq!(compare("a.txt", 7, &right), None);
     assert!(compare("b.txt", 7, &none).unwrap().contains("does not have the sha256 digest"));
-    assert_eq!(compare("d.txt", 6, &none).unwrap(), "file \"d.txt\" has 6 bytes, and 5 by the manifest");
+    assert_eq!(compare("d.txt", 6, &none).unwrap(), "file \"d.txt\" has 6 bytes, but 5 in the manifest");
     assert_eq!(compare("x.txt", 6, &none).unwrap(), "file \"x.txt\" of the container is not in its manifest");
     assert_eq!(compare(ListedFiles::FILE_NAME, 6, &none), None);
     assert_eq!(compare("c.txt", 0, &none), None);

@@ -158,7 +158,7 @@ async fn a_container_is_what_the_manifest_in_it_says_or_fails_for_good() {
         (
             "size.zip",
             right.replacen(" | 5 |", " | 6 |", 1),
-            format!("{differs}file \"a.txt\" has 5 bytes, and 6 by the manifest"),
+            format!("{differs}file \"a.txt\" has 5 bytes, but 6 in the manifest"),
         ),
         (
             "digest.zip",

@@ -119,7 +119,7 @@ async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on()
 
     let error = fetch(&jobs[2], "/a", "2").await.unwrap().unwrap_err();
     assert!(matches!(error.cause(), Cause::Busy { connections: 2, .. }) && error.is_temporary(), "{error}");
-    assert!(error.to_string().ends_with("are in use (2 at most)"), "{error}");
+    assert!(error.to_string().ends_with("are in use (at most 2)"), "{error}");
     // Sizes have connections of their own, and so has each other host.
     let url = fixture.origin.url("/a").parse().unwrap();
     assert_eq!(jobs[2].size(&url).await.unwrap(), Some(7));

@@ -48,9 +48,9 @@ fn a_profile_of_merritt_becomes_one_of_ours() {
     let crate::profile::Minter::Ezid { shoulder, url, .. } = profile.minter else { panic!("{yaml}") };
     assert_eq!((shoulder.to_string().as_str(), url.reveal().as_str()), ("ark:/99999/fk4", "https://ezid.test.edu/"));
     for expected in [
-        "p/test: lines 11, 12: HandlerQueue has no correspondence",
-        "p/test: line 19: Context has no correspondence",
-        "p/test: line 8: Aggregate has no correspondence",
+        "p/test: lines 11, 12: HandlerQueue has no equivalent",
+        "p/test: line 19: Context has no equivalent",
+        "p/test: line 8: Aggregate has no equivalent",
         "add hosts",
         "p/test: line 16: add credentials_file",
     ] {
@@ -73,7 +73,11 @@ fn what_cannot_be_converted_is_named_with_its_line() {
         ("35121/", "35122", "line 13: StorageService: set the store that replaces http://storage.test.edu:35122"),
         ("StorageNode: 9999", "StorageNode: x", "line 14: StorageNode: "),
         ("Priority: 03", "Priority: 100", "line 15: Priority: use a number from 0"),
-        ("/shoulder/ark:/99999/fk4", "/nd/noidu_b5.", "line 16: ObjectMinterURL names no shoulder of EZID; say how"),
+        (
+            "/shoulder/ark:/99999/fk4",
+            "/nd/noidu_b5.",
+            "line 16: ObjectMinterURL names no shoulder of EZID; set the shoulder",
+        ),
         ("/ark:/99999/fk4", "/ark:/99999/AEIOU", "line 16: ObjectMinterURL: "),
         ("https://depositor", "https://user:secret@depositor", "line 17: CallbackURL: "),
         ("https://depositor.test.edu/callback", "https://d.test.edu/?key=x", "line 17: CallbackURL: use an https"),
