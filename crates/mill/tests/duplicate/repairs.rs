@@ -246,7 +246,7 @@ on_all! {
         end(&world, task, &processed).await;
         let task = start(&world, "b", None).await;
         let processed = repairer.process(&task, &Lease::unlimited()).await;
-        assert!(matches!(&processed.outcome, Outcome::Held(why) if why.contains("of at most 1")), "{processed:?}");
+        assert!(matches!(&processed.outcome, Outcome::Held(why) if why.contains("the limit being 1")), "{processed:?}");
         assert_eq!(has(&world, &main(), &item("b")).await, Some(plain(&damaged)));
         let released = TakenTask { is_released: true, ..task.clone() };
         let processed = repairer.process(&released, &Lease::unlimited()).await;

@@ -82,7 +82,7 @@ on_all! {
         assert_eq!(world.duplicate(Some("d")).await, done());
         world.put(&main(), true, &item("d"), "encrypted", "text/plain").await;
         let Outcome::Held(why) = world.duplicate(Some("d")).await.outcome else { panic!("written over") };
-        assert!(why.contains("2 items of account1.theses in replica") && why.contains("of at most 2"), "{why}");
+        assert!(why.contains("2 items of account1.theses in replica") && why.contains("the limit being 2"), "{why}");
         assert_eq!(world.text(&replica(), &item("d")).await, Some(text("one", "text/plain")));
         assert_eq!(world.text(&replica(), &item("c")).await, Some(text("c", "text/plain")));
 

@@ -225,7 +225,7 @@ on_both! {
         look_again(&world).await;
         assert_eq!((check_at_once(&restarted).await, server.count("RestoreObject")), ((0, 20), 4));
         let waiting = world.open_tasks(&keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
-        let used_up = waiting.iter().filter(|open| open.waits_for.as_deref().unwrap().contains("(4) are used up"));
+        let used_up = waiting.iter().filter(|open| open.waits_for.as_deref().unwrap().contains("(4) is used up"));
         assert_eq!(used_up.count(), 16);
         // The wait ends when the budget is there again, a day after it was used.
         let day = jiff::Timestamp::now().as_millisecond() + 23 * 3_600_000;

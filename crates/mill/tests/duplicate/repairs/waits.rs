@@ -48,7 +48,7 @@ on_all! {
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
         let stopped = wait(&world, &automatic, "a").await;
         assert_is(&stopped, WaitReason::Stopped, "Automatic repairs in all stores are stopped since", "resume-repairs --reason", true);
-        world.catalogue.stop_repairs(Some(&main()), "mill", "much is wrong").await.unwrap();
+        world.catalogue.stop_repairs(Some(&main()), "queuekeeper:mill", "much is wrong").await.unwrap();
         let both = wait(&world, &automatic, "a").await;
         assert_is(&both, WaitReason::Stopped, "by the mill: much is wrong.", &format!("resume-repairs {} --reason", main()), true);
         world.catalogue.resume_repairs(None).await.unwrap();
