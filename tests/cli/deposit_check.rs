@@ -51,7 +51,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("internal", &[]).await.is(0, &["no reason to refuse it was found\nwarning: line 3: "]);
     let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
     std::fs::write(&file, &unknown).unwrap();
-    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is none of deposits; known \
+    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is not one for deposits; known \
                are http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
     check("internal", &[]).await.is(3, &[why]);
     check("internal", &["--type", "file"]).await.is(0, &["type: file"]);
@@ -60,7 +60,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     let client = Client { address: repository.address.clone(), token: None };
     let sent = client.form("/submit", Some(("m.checkm", &unknown)), &[("profile", "internal")]).await;
     assert_eq!(sent.status(), 400);
-    assert!(sent.text().await.unwrap().contains("say that its type is file"));
+    assert!(sent.text().await.unwrap().contains("set its type to file"));
     assert_eq!(batches(&data.join("working")), [""; 0]);
 
     let bad = manifest(&[sound, wrong, gone]);
@@ -83,7 +83,7 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("internal", &[]).await.is(3, &["line 3: cannot fetch http://127.0.0.1:1/0: ", same, "error: 1 problem"]);
     // A server sees nothing of a file: its lines are read before.
     let by_server = ["submit", &path, "--check", "--server", &repository.address, "--profile", "internal"];
-    run(directory.path(), &by_server).await.is(0, &["the server would take it\n"]);
+    run(directory.path(), &by_server).await.is(0, &["the server would accept it\n"]);
     std::fs::write(&file, manifest(&["no url".to_owned()])).unwrap();
     run(directory.path(), &by_server).await.is(3, &["line 3, column 1: ", "1 problem"]);
 
