@@ -30,7 +30,7 @@ on_both! {
         tokio::time::sleep(Duration::from_millis(5)).await;
         let findings = catalogue.check().await.unwrap();
         let texts: Vec<_> = findings.iter().map(ToString::to_string).collect();
-        let what = "a change of a killed process is not settled: add of main/space-a/a\\xff by ada; change something";
+        let what = "a change of a killed process is not settled: add of main/space-a/a\\xff by ada; make a change";
         assert!(texts.len() == 1 && texts[0].starts_with(what), "{texts:?}");
         catalogue.settle(&dead, &Settlement::NotDone).await.unwrap();
         assert_eq!(catalogue.check().await.unwrap(), []);
@@ -77,7 +77,7 @@ const TAMPERED: &[(&str, &str)] = &[
     ("UPDATE audit_log SET user_name = 'eve' WHERE seq = 3", "event 3 of the audit log was altered"),
     ("UPDATE audit_log SET change = 'nothing' WHERE seq = 2", "event 2 of the audit log is unreadable"),
     ("DELETE FROM audit_log WHERE seq = 2", "the audit log lacks the events 2 to 2"),
-    ("DELETE FROM audit_log WHERE seq = 3", "the audit log ends with event 2, and 3 were written"),
+    ("DELETE FROM audit_log WHERE seq = 3", "the audit log ends with event 2, but 3 events were written"),
     ("UPDATE counter_deltas SET delta = delta + 1 WHERE name = 'content_bytes'", "counter content_bytes of \"main\""),
     ("INSERT INTO counters VALUES ('objects', 'ghost', 3)", "counter objects of \"ghost\" is 3, but there are 0"),
     ("UPDATE copies SET seq = 77", "the content index and the last event of a copy differ: main/space-a/"),
