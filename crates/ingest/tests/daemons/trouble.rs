@@ -232,7 +232,7 @@ async fn a_job_that_gets_no_connection_to_a_slow_host_gives_its_worker_back_and_
     eventually(LIMIT, "it is being fetched", async || !world.origin.take_requests().is_empty()).await;
     let (waits, _) = world.deposit(say("demo", world.origin.url("/a"))).await;
     let (job, retry) = world.waiting(waits).await;
-    assert!(retry.why.contains("are in use (1 at most)") && retry.attempts == 0, "{retry:?}");
+    assert!(retry.why.contains("are in use (at most 1)") && retry.attempts == 0, "{retry:?}");
     assert_eq!(world.job(job).await.state(), Some(JobState::Downloading));
     // The other worker is free for other hosts.
     let (far, _) = world.deposit(say("far", other.url("/a"))).await;
