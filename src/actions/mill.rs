@@ -1,8 +1,7 @@
 //! What people do to the mill: decisions on tasks that wait for them, repairs, pauses, and changes of policies.
 //!
-//! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the actions
-//! on
-//! the queue are. They need no ZooKeeper.
+//! Each is recorded before anything is changed and afterwards, with its reason and what came of it, and counted as the
+//! actions on the queue are. They need no ZooKeeper.
 
 mod adoptions;
 mod checks;

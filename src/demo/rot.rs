@@ -1,6 +1,5 @@
-//! Rot: now and then a byte of a copy changes on disk. The mill's loop finds it, and an operator has the copy repaired from the
-//! other
-//! one, unless a visitor was faster.
+//! Rot: now and then a byte of a copy changes on disk. The mill's loop finds it, and an operator has the copy repaired
+//! from the other one, unless a visitor was faster.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -28,9 +27,8 @@ use super::world::World;
 use crate::config::MillConfig;
 use crate::server::standalone;
 
-/// The collections whose copies rot, and are checked again and again: their files are neither large nor many. To read all
-/// copies
-/// every minute would be too much.
+/// The collections whose copies rot, and are checked again and again: their files are neither large nor many. To read
+/// all copies every minute would be too much.
 const ROTTING: [&str; 2] = ["harbor_newspapers", "oral_history_av"];
 
 /// The store in which copies rot. The other one serves readers.
@@ -61,9 +59,8 @@ const ROUND_SECONDS: f64 = 5.0;
 /// How often it is seen whether something was found, or repaired, or may rot.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How the mill of the demo works: as that of one machine, with a loop of checks that is fast and short. Repairs write over
-/// damaged
-/// content, and the brake is not to hold those of a long day.
+/// How the mill of the demo works: as that of one machine, with a loop of checks that is fast and short. Repairs write
+/// over damaged content, and the brake is not to hold those of a long day.
 pub(super) fn mill_settings(pace: Pace) -> MillSettings {
     let include = ROTTING.map(|space| format!("/*/*/{space}\n")).concat();
     let include = include.parse().expect("the list is constant");
@@ -195,9 +192,8 @@ fn is_copied(item: &IndexedItem) -> bool {
     is_sent && copies.clone().count() > 1 && copies.clone().any(|copy| copy.store.as_str() == STORE)
 }
 
-/// Inverts the bits of the byte of a file that is so far from its beginning, 0 to 1, as a bad disk would: the file's time of
-/// change
-/// stays. The answer is which byte that is.
+/// Inverts the bits of the byte of a file that is so far from its beginning, 0 to 1, as a bad disk would: the file's
+/// time of change stays. The answer is which byte that is.
 fn flip(path: &Path, place: f64) -> io::Result<u64> {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     let facts: fs::Metadata = file.metadata()?;

@@ -1,8 +1,7 @@
 //! The mill: its queues, loops and workers, from the counters of the catalogue.
 //!
-//! A catalogue may be on another host and slow, so it is asked from time to time, and a scrape exports the last answer while
-//! that is
-//! not too old. Servers that share a catalogue export the same figures.
+//! A catalogue may be on another host and slow, so it is asked from time to time, and a scrape exports the last answer
+//! while that is not too old. Servers that share a catalogue export the same figures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -66,9 +65,8 @@ pub struct MillFigures {
 pub struct QueueFigures {
     /// Its name.
     pub queue: &'static str,
-    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are paused, those
-    /// whose
-    /// store cannot be read now.
+    /// Tasks that wait for a worker, those that one has, those that are held, those that are dead, those that are
+    /// paused, those whose store cannot be read now.
     pub tasks: [u64; 6],
     /// When the task was requested that has been ready for longest.
     pub oldest: Option<Timestamp>,

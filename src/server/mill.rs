@@ -63,9 +63,8 @@ pub async fn open(
     Ok(Mill { catalogue, accounts, source, stores, settings: mill, name, metrics, mail: ReportMail::default() })
 }
 
-/// Opens what checks, compares or adopts content at once: the catalogue, and of the stores those that are named, each so that
-/// its
-/// changes are recorded. What killed processes left in them is settled first. The others need not be there.
+/// Opens what checks, compares or adopts content at once: the catalogue, and of the stores those that are named, each
+/// so that its changes are recorded. What killed processes left in them is settled first. The others need not be there.
 ///
 /// # Errors
 /// One line that names what cannot be opened.
@@ -260,9 +259,8 @@ pub async fn source(
 /// Stores that a process has open.
 pub(crate) type OpenStores = BTreeMap<StoreName, Arc<dyn Store>>;
 
-/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open. Stores that are not
-/// open
-/// are opened once they are read.
+/// What pages, API and command line show of the mill of a configuration, beside a catalogue that is open. Stores that
+/// are not open are opened once they are read.
 ///
 /// # Errors
 /// One line that names what cannot be opened.
@@ -318,9 +316,8 @@ pub async fn source_of(
     }
 }
 
-/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read; one that cannot be
-/// opened
-/// is missed where a report is in it.
+/// What verifies the chain of the reports of an account, without a catalogue. Its stores are only read; one that cannot
+/// be opened is missed where a report is in it.
 pub async fn report_chain(account: &Account, settings: &StoreSettings, families: &StoreFamilies) -> ReportChain {
     let mut stores = BTreeMap::new();
     for store in account.stores.values() {

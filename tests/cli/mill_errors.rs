@@ -20,7 +20,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
     pages.get("/mill", &["A copy differs from its records", "/mill/errors"]).await;
     let is_shown = async || pages.ask("oscar", "/", None).await.1.contains("1 open bit error");
     eventually(Duration::from_mins(1), "the overview shows it", is_shown).await;
-    pages.get("/", &["href=\"./mill/errors\"", "A copy in a store is not what was recorded of it"]).await;
+    pages.get("/", &["href=\"./mill/errors\"", "A copy in a store differs from its records"]).await;
     let attention = pages.json("/api/v1/overview").await["attention"].clone();
     let kinds: Vec<_> = attention.as_array().unwrap().iter().map(|item| item["kind"].clone()).collect();
     assert!(kinds.contains(&json!("bit_errors")), "{attention}");

@@ -126,6 +126,12 @@ pub(crate) const FIGURES: &str = "SELECT name, scope, CAST(SUM(value) AS BIGINT)
         SELECT name, scope, value FROM counters UNION ALL SELECT name, scope, delta FROM counter_deltas) AS parts
     GROUP BY name, scope";
 
+/// The same of one counter.
+const OF_COUNTER: &str = "SELECT scope, CAST(SUM(value) AS BIGINT) FROM (
+        SELECT scope, value FROM counters WHERE name = $1 UNION ALL
+        SELECT scope, delta FROM counter_deltas WHERE name = $2) AS parts
+    GROUP BY scope";
+
 /// How many deltas one transaction folds: it must be short.
 const MOST_DELTAS: u32 = 10_000;
 
@@ -152,6 +158,16 @@ impl Catalogue {
     pub async fn counters(&self) -> Result<Figures, Error> {
         let mut session = self.database.read().await?;
         read_figures(&mut session).await
+    }
+
+    /// The figures of one counter by their scopes, exact as of now: for who needs them often, as there may be many of others.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn counter(&self, counter: Counter) -> Result<BTreeMap<String, i64>, Error> {
+        let name = counter.as_str();
+        let figures = self.list(OF_COUNTER, values![name, name], |row| Ok((row.get(0)?, row.get(1)?))).await?;
+        Ok(figures.into_iter().collect())
     }
 
     /// Folds deltas into the counters, at most 10,000, and forgets intents that led to no event a week ago. The answer is

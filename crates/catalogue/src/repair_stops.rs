@@ -85,9 +85,8 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one; what was
-    /// found
-    /// meanwhile is looked at now. The answer is whether they were stopped.
+    /// Lets repairs start by themselves again in a store, or in all of them but those that are stopped one by one; what
+    /// was found meanwhile is looked at now. The answer is whether they were stopped.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -159,9 +159,9 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue says how
-/// its
-/// deposit ended, or nobody could tell it from one that was not made; `recorded` are those of which it does.
+/// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue
+/// says how its deposit ended, or nobody could tell it from one that was not made; `recorded` are those of which it
+/// does.
 async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<(), StepError> {
     let before = before(session.services.settings.cleanup.after);
     let is_due = |entered: Option<Timestamp>| entered.is_some_and(|entered| entered <= before);

@@ -1,9 +1,8 @@
 //! What storing and cleaning up change in a store, in the audit log and the content index.
 //!
-//! The changes of one version are noted while they are made, and recorded together: an intent in the catalogue says that the
-//! job
-//! may be storing the object, so that nothing else is written before. Where a process dies before its notes are recorded, the
-//! job's next attempt, or cleanup, compares what the store has of the object with the index.
+//! The changes of one version are noted while they are made, and recorded together: an intent in the catalogue says
+//! that the job may be storing the object, so that nothing else is written before. Where a process dies before its
+//! notes are recorded, the job's next attempt, or cleanup, compares what the store has of the object with the index.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Sending the mails that wait in the outbox.
 //!
-//! Rows are taken under a lease, so that any number of processes share the outbox. Where a process ends between sending a mail
-//! and
-//! writing that down, the mail is sent again with the same content and `Message-ID`.
+//! Rows are taken under a lease, so that any number of processes share the outbox. Where a process ends between sending
+//! a mail and writing that down, the mail is sent again with the same content and `Message-ID`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,9 +43,8 @@ pub struct Delivery<'a> {
 }
 
 impl Delivery<'_> {
-    /// Sends one mail after the other, until `stopping` is true and what was begun has ended. While the server is away, one of
-    /// them is
-    /// tried from time to time.
+    /// Sends one mail after the other, until `stopping` is true and what was begun has ended. While the server is away,
+    /// one of them is tried from time to time.
     pub async fn run(self, mut stopping: watch::Receiver<bool>) {
         if self.settings.route == Route::None {
             return;

@@ -101,11 +101,9 @@ enum Step {
 }
 
 impl Asides {
-    /// Removes what need not be kept any longer, where the last time is a day ago; `None` where it is not due or another
-    /// process
-    /// leads. Each item is removed by itself, if it is what was put there. A process that dies begins again with what is left.
-    /// What
-    /// is paused is left to a later day.
+    /// Removes what need not be kept any longer, where the last time is a day ago; `None` where it is not due or
+    /// another process leads. Each item is removed by itself, if it is what was put there. A process that dies begins
+    /// again with what is left. What is paused is left to a later day.
     ///
     /// # Errors
     /// When the catalogue cannot be read or written, or another process leads meanwhile.

@@ -9,9 +9,9 @@ use queuekeeper_store::{Error, ErrorKind, Key, SpaceName, Store};
 
 /// What a store answers about a space; `None` where it does not have the space.
 ///
-/// A store that calls a space missing is to list its spaces, too, and without that one: where a volume is not mounted, each
-/// space of
-/// it is missing. A space that it lists may have been made meanwhile by another worker, so that it is asked once more.
+/// A store that calls a space missing is to list its spaces, too, and without that one: where a volume is not mounted,
+/// each space of it is missing. A space that it lists may have been made meanwhile by another worker, so that it is
+/// asked once more.
 ///
 /// # Errors
 /// When it fails otherwise, or lists the space and calls it missing again.

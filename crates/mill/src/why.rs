@@ -25,9 +25,8 @@ pub struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for a
-    /// worker`.
-    /// `None` where nothing is under way.
+    /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for
+    /// a worker`. `None` where nothing is under way.
     #[must_use]
     pub fn why(&self, now: Timestamp) -> Option<String> {
         self.left_out().or_else(|| self.task(now)).or_else(|| {

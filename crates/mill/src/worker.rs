@@ -101,9 +101,8 @@ async fn await_free(free: &Semaphore, number: usize, has_more: bool) -> bool {
 }
 
 impl Workers {
-    /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the rest is
-    /// given
-    /// back.
+    /// Takes and processes tasks until the token is cancelled. Then what ends in the time of grace is ended, and the
+    /// rest is given back.
     pub async fn run(self, stop: CancellationToken) {
         let workers = Arc::new(self);
         for processor in &workers.processors {

@@ -1,11 +1,10 @@
 //! A directory as a store: each space a directory below it, each item a file.
 //!
-//! `TOP/SPACE/a/b` has the key `a/b`; `directory/names.rs` says what becomes of keys that are no paths. `TOP/.queuekeeper` has
-//! what
-//! is no content: `temporary` files on their way, `records` of digests and user properties, and `locks`. Content is
-//! written to a temporary file, synced, and renamed, so a file is there whole or not at all; conditions are checked under
-//! an advisory lock that all processes of this program keep to. The entity tag is the time of modification, to the
-//! nanosecond, and the size.
+//! `TOP/SPACE/a/b` has the key `a/b`; `directory/names.rs` says what becomes of keys that are no paths.
+//! `TOP/.queuekeeper` has what is no content: `temporary` files on their way, `records` of digests and user properties,
+//! and `locks`. Content is written to a temporary file, synced, and renamed, so a file is there whole or not at all;
+//! conditions are checked under an advisory lock that all processes of this program keep to. The entity tag is the time
+//! of modification, to the nanosecond, and the size.
 //!
 //! Symbolic links below a space are not followed.
 

@@ -180,9 +180,8 @@ impl Intake {
         parts.map_err(|error| unavailable(&error))
     }
 
-    /// How a deposit has ended that cannot be made again; `None` where its batch is in the queue and was not withdrawn, where
-    /// it
-    /// was refused, and where its batch may not have been made.
+    /// How a deposit has ended that cannot be made again; `None` where its batch is in the queue and was not withdrawn,
+    /// where it was refused, and where its batch may not have been made.
     async fn past(&self, known: &Deposit) -> Result<Option<Past>, Refusal> {
         let outcome = known.outcome.as_ref().map(|(outcome, _)| outcome.as_str());
         if outcome == Some(WITHDRAWN) {

@@ -25,10 +25,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Request an object as an archive, which the access daemon delivers
 ///
-/// It creates an access request in the queue, as the button on the page of the object does. The daemon writes the location of
-/// the archive into the token of the request; `queuekeeper access` and the page /access show its progress. Exits with 4 if
-/// there is no
-/// such object or version, and, with --wait, with 1 if the request fails.
+/// It creates an access request in the queue, as the button on the page of the object does. The daemon writes the
+/// location of the archive into the token of the request; `queuekeeper access` and the page /access show its progress.
+/// Exits with 4 if there is no such object or version, and, with --wait, with 1 if the request fails.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RequestArgs {

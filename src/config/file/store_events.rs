@@ -22,9 +22,8 @@ pub(super) struct Keys {
     messages_per_minute: Option<u32>,
 }
 
-/// Checks that exactly those who have the role have an entry. `senders` are the users and tokens of that role, each with its
-/// place
-/// for errors.
+/// Checks that exactly those who have the role have an entry. `senders` are the users and tokens of that role, each
+/// with its place for errors.
 pub(super) fn check(
     path: &Path,
     keys: BTreeMap<String, Spanned<Keys>>,

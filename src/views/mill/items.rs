@@ -134,9 +134,8 @@ pub(crate) struct ItemDetail {
     pub(crate) asides: Vec<AsideItem>,
     /// The last requested checks of it alone, one for each store that has any.
     pub(crate) asked_checks: Vec<AskedItem>,
-    /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until the
-    /// next loop
-    /// has ended; outside of loops, for as long as a proof may be old.
+    /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until
+    /// the next loop has ended; outside of loops, for as long as a proof may be old.
     pub(crate) checks: Vec<CheckItem>,
     /// What the audit log has of it in the stores of the account, the newest first, at most fifty of each.
     pub(crate) events: Vec<EventItem>,

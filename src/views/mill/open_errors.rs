@@ -67,10 +67,7 @@ impl Mill {
 /// When it cannot be read.
 pub(crate) async fn open_bit_errors(catalogue: &Catalogue) -> Result<OpenBitErrors, Error> {
     let (mut count, mut oldest) = (0, None::<Timestamp>);
-    for ((counter, scope), open) in catalogue.counters().await? {
-        if counter != Counter::BitErrors || open <= 0 {
-            continue;
-        }
+    for (scope, open) in catalogue.counter(Counter::BitErrors).await?.into_iter().filter(|(_, open)| *open > 0) {
         count += u64::try_from(open).unwrap_or(0);
         let account = scope.split_once('/').map_or(&*scope, |(account, _store)| account);
         oldest = oldest.into_iter().chain(catalogue.oldest_bit_error(account).await?).min();

@@ -174,11 +174,11 @@ async fn answer(
 
 /// `POST /api/v1/deposits/{id}/failed`: submits the failed rows of a batch again, as a separate batch.
 ///
-/// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed, without those
-/// whose objects are stored: their jobs are resumed. Repeated requests give the same batch, unless that failed before it had
-/// jobs or was withdrawn. From then on, the other jobs of the first batch cannot be resumed: each row would be stored twice.
-/// The request needs no body. Of a deposit that became
-/// several batches, the failed rows of each part are submitted again by the id of that part.
+/// The batch must have been reported as Failed. What is submitted is a manifest of the rows whose jobs failed, without
+/// those whose objects are stored: their jobs are resumed. Repeated requests give the same batch, unless that failed
+/// before it had jobs or was withdrawn. From then on, the other jobs of the first batch cannot be resumed: each row
+/// would be stored twice. The request needs no body. Of a deposit that became several batches, the failed rows of each
+/// part are submitted again by the id of that part.
 #[utoipa::path(
     post, path = "/deposits/{id}/failed",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),

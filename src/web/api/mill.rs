@@ -116,9 +116,8 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
 
 /// `POST /api/v1/mill/pause`: pauses the work for an account, a store, or an account in a store.
 ///
-/// No task that reads from it or writes to it is started; tasks in progress are finished. `pauses` of `GET /api/v1/mill` lists
-/// what is
-/// paused.
+/// No task that reads from it or writes to it is started; tasks in progress are finished. `pauses` of `GET
+/// /api/v1/mill` lists what is paused.
 #[utoipa::path(
     post, path = "/mill/pause",
     request_body = PauseBody,

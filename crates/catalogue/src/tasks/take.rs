@@ -128,9 +128,8 @@ impl Catalogue {
         }
     }
 
-    /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too, while
-    /// no
-    /// other worker has taken it.
+    /// Extends the lease of a task; the answer is whether it is still ours. One whose lease has ended is extended, too,
+    /// while no other worker has taken it.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -177,9 +177,8 @@ impl Kept {
     }
 }
 
-/// Whether nothing of a batch goes on any more. One with failed jobs is resumed with what was uploaded; one that failed before
-/// it
-/// had jobs is not.
+/// Whether nothing of a batch goes on any more. One with failed jobs is resumed with what was uploaded; one that failed
+/// before it had jobs is not.
 fn is_final(batch: &Batch) -> bool {
     let references = |outcome| batch.references(outcome).unwrap_or(0);
     let is_final = match batch.state() {
@@ -241,9 +240,8 @@ fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     Ok(found)
 }
 
-/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads under way,
-/// and
-/// URLs that are kept, whose names begin with a dot.
+/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads
+/// under way, and URLs that are kept, whose names begin with a dot.
 pub(super) fn batches(root: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for (name, path) in directories(root, "bid-")? {

@@ -39,9 +39,8 @@ impl AtWork {
     }
 }
 
-/// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is looked
-/// at
-/// again by the next session, and else left to cleanup.
+/// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is
+/// looked at again by the next session, and else left to cleanup.
 pub(super) async fn remove(session: &Session, left: &AtWork) -> bool {
     blocking::all_ended().await;
     let mut is_known = true;

@@ -1,10 +1,9 @@
 //! Adoption: what a space of a store has, and no record knows of, is taken into the record.
 //!
-//! Each item is read, and recorded as it was read, by an event in the name of the one who asks for it. Whatever has a record
-//! keeps it,
-//! also where the store has something else, and where the record is that it was deleted: that is for a check, and for a
-//! decision. What
-//! was adopted has a record, so that the next adoption goes on where one was broken off.
+//! Each item is read, and recorded as it was read, by an event in the name of the one who asks for it. Whatever has a
+//! record keeps it, also where the store has something else, and where the record is that it was deleted: that is for a
+//! check, and for a decision. What was adopted has a record, so that the next adoption goes on where one was broken
+//! off.
 
 use std::collections::BTreeSet;
 
@@ -134,9 +133,8 @@ impl Checker {
         }
     }
 
-    /// Why content without a record is not adopted with all others of its space: a job is about to record it, or another copy
-    /// is
-    /// recorded as something else, so that a person decides of it alone.
+    /// Why content without a record is not adopted with all others of its space: a job is about to record it, or
+    /// another copy is recorded as something else, so that a person decides of it alone.
     async fn why_not(
         &self,
         place: &Place,

@@ -1,10 +1,8 @@
 //! Whether the chain of the reports of an account is whole: nothing of it was changed, removed or inserted.
 //!
-//! The chain is followed from its last seal to the first, as each names the one before it by its place and its hash. What it
-//! does
-//! not lead to was inserted. Only the store is needed for that; who has the catalogue, or the hash of a seal that was noted
-//! earlier,
-//! finds also an end that was cut off, and a chain that was written anew.
+//! The chain is followed from its last seal to the first, as each names the one before it by its place and its hash.
+//! What it does not lead to was inserted. Only the store is needed for that; who has the catalogue, or the hash of a
+//! seal that was noted earlier, finds also an end that was cut off, and a chain that was written anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

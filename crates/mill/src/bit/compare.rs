@@ -1,12 +1,9 @@
 //! The comparison of what a store lists and what the content index has, without reading content.
 //!
-//! Both are gone through side by side, a page at a time, so that a space of any size needs the memory of one page. What differs
-//! is looked
-//! at again before it counts: at the store by its properties, and at the record before and after that, since an item may have
-//! been
-//! changed between the listing and the look at the index. A listing has no checksums: that the one of a store is another one,
-//! with the size
-//! and entity tag that are recorded, is found by checks alone.
+//! Both are gone through side by side, a page at a time, so that a space of any size needs the memory of one page. What
+//! differs is looked at again before it counts: at the store by its properties, and at the record before and after
+//! that, since an item may have been changed between the listing and the look at the index. A listing has no checksums:
+//! that the one of a store is another one, with the size and entity tag that are recorded, is found by checks alone.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! What is recorded of a copy is brought to what was read: by an event that is appended, in the name of the one who decided it.
 //!
-//! The event is written as that of any change: its intent locks the item, and the store is looked at again under it. A process
-//! that
-//! dies in between leaves an intent without a size, which is settled as *not done*.
+//! The event is written as that of any change: its intent locks the item, and the store is looked at again under it. A
+//! process that dies in between leaves an intent without a size, which is settled as *not done*.
 
 use std::time::Duration;
 

@@ -1,10 +1,9 @@
 //! The check of one item: of what was not plainly right, or what someone asks for.
 //!
-//! The store is looked at, then what is recorded is read again: a copy of which the record changed meanwhile is looked at
-//! later. What
-//! may be a change that is not recorded yet waits for a next round; bytes are called damaged after a second reading. What is
-//! wrong is
-//! written down as a bit error, and waits for a decision; nothing is changed here, neither content nor record.
+//! The store is looked at, then what is recorded is read again: a copy of which the record changed meanwhile is looked
+//! at later. What may be a change that is not recorded yet waits for a next round; bytes are called damaged after a
+//! second reading. What is wrong is written down as a bit error, and waits for a decision; nothing is changed here,
+//! neither content nor record.
 
 use std::time::Duration;
 

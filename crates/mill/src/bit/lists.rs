@@ -38,9 +38,8 @@ impl Part {
     }
 }
 
-/// Lines of a list: `/account/store/space`, where each part is a name, `*` for any, or the beginning of names and `*`; a store
-/// is
-/// named, or has the number that policies have. Empty lines and what comes behind a `#` say nothing.
+/// Lines of a list: `/account/store/space`, where each part is a name, `*` for any, or the beginning of names and `*`;
+/// a store is named, or has the number that policies have. Empty lines and what comes behind a `#` say nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpaceList(Vec<[Part; 3]>);
 

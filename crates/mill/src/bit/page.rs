@@ -1,12 +1,9 @@
 //! The check of a page: of the keys above one and up to another, a thousand of them at most.
 //!
-//! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is unknown
-//! is
-//! passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done here where it is
-//! plainly
-//! right, by one request; any other becomes a task of its own. What was checked is written when the page ends, and it ends in
-//! time:
-//! what is left of it becomes the next page.
+//! What the store lists and what is recorded are gone through side by side, so that neither what is missing nor what is
+//! unknown is passed by; what was found wrong before is looked at, too, as it may be neither any more. An item is done
+//! here where it is plainly right, by one request; any other becomes a task of its own. What was checked is written
+//! when the page ends, and it ends in time: what is left of it becomes the next page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

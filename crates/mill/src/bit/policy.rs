@@ -16,9 +16,8 @@ pub enum ProofPolicy {
     Read,
     /// By the checksum that the store keeps of the whole content: nothing is read.
     Provider,
-    /// By reading the content of one in so many items in each loop, so that each item has its turn. Of the others it is only
-    /// seen
-    /// that the store lists them as they are recorded.
+    /// By reading the content of one in so many items in each loop, so that each item has its turn. Of the others it is
+    /// only seen that the store lists them as they are recorded.
     Sample(NonZeroU32),
 }
 

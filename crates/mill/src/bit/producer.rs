@@ -1,9 +1,8 @@
 //! The bit producer: it goes through all content, again and again, and asks for checks of it.
 //!
-//! A loop has a run for each space of each store. Its keys are cut into pages that leave no gap, so that what is written
-//! meanwhile is
-//! in one of them. A few spaces are gone through at once; when the checks of one have ended, its run ends, and its report is
-//! due.
+//! A loop has a run for each space of each store. Its keys are cut into pages that leave no gap, so that what is
+//! written meanwhile is in one of them. A few spaces are gone through at once; when the checks of one have ended, its
+//! run ends, and its report is due.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

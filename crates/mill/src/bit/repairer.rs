@@ -7,9 +7,9 @@
 //! 4. It is recorded from which copy it is repaired, then that is written under the entity tag that was read.
 //! 5. The copy is read back.
 //!
-//! A process may die at any of them: the next one begins with the first, and finds what was done. Content that is right is
-//! written
-//! in its own place in the same steps. What is to be recorded is read, and recorded where it is what was decided about.
+//! A process may die at any of them: the next one begins with the first, and finds what was done. Content that is right
+//! is written in its own place in the same steps. What is to be recorded is read, and recorded where it is what was
+//! decided about.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -253,9 +253,8 @@ impl Repairer {
         }
     }
 
-    /// Keeps the damaged content aside, as it was read: under which key. Holds the task where too much would be destroyed
-    /// within a
-    /// day.
+    /// Keeps the damaged content aside, as it was read: under which key. Holds the task where too much would be
+    /// destroyed within a day.
     async fn put_aside(
         &self,
         task: &TakenTask,

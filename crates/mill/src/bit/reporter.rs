@@ -1,10 +1,8 @@
 //! The report on a run: what its checks found is summed up, and written into the account's space for reports.
 //!
-//! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size needs the
-//! memory
-//! of one page. A process that dies writes the files again under the same names, until the report is recorded with its seal:
-//! that
-//! is then stored beside them.
+//! Everything is read from the log of checks in pages, once to sum it up and once for each file: a space of any size
+//! needs the memory of one page. A process that dies writes the files again under the same names, until the report is
+//! recorded with its seal: that is then stored beside them.
 
 use std::collections::BTreeMap;
 use std::io;

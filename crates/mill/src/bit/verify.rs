@@ -1,8 +1,7 @@
 //! A check at once, in the foreground: of an item, a space, or all that an account has in a store.
 //!
-//! It reads everything, whatever the policy of the store asks for, and waits for no round: what is wrong is said at once, and
-//! written
-//! down as what a loop finds.
+//! It reads everything, whatever the policy of the store asks for, and waits for no round: what is wrong is said at
+//! once, and written down as what a loop finds.
 
 use std::sync::Arc;
 use std::time::Duration;

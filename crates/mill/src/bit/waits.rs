@@ -159,7 +159,7 @@ impl<'a> Waits<'a> {
             return Wait {
                 reason: WaitReason::Dropped,
                 why: format!("{what}, which {who} requested, has no task any more."),
-                act: "Decide about it anew, or drop the bit error.".to_owned(),
+                act: "Make a new decision, or drop the bit error.".to_owned(),
                 may_decide: true,
             };
         };
@@ -195,7 +195,7 @@ impl<'a> Waits<'a> {
                     (WaitReason::Stopped, why, act)
                 } else if self.catalogue.was_repaired_lately(store, &error.item).await? {
                     let why = format!(
-                        "This copy was repaired automatically within {}: what is wrong again so soon is for a person.",
+                        "This copy was already repaired automatically within the last {}, so an operator has to decide.",
                         span(COOLDOWN)
                     );
                     (WaitReason::RepairedLately, why, String::new())
@@ -310,15 +310,12 @@ fn stopped(stops: &[&RepairStop]) -> (String, String) {
         let store = stop.store.as_ref().map_or("all stores".to_owned(), ToString::to_string);
         let user = if stop.user == MILL { "the mill" } else { &stop.user };
         let why =
-            format!("automatic repairs in {store} are stopped since {} by {user}: {}", shown(stop.since), stop.reason);
+            format!("Automatic repairs in {store} were stopped by {user} at {}: {}", shown(stop.since), stop.reason);
         let of = stop.store.as_ref().map(|store| format!(" {store}")).unwrap_or_default();
         (ended(why), format!("queuekeeper mill resume-repairs{of} --reason TEXT"))
     };
     let (why, commands): (Vec<_>, Vec<_>) = stops.iter().map(sentence).unzip();
-    let why = why.join(" And ");
-    let act = format!("An admin resumes them: {}, or on /mill/errors.", commands.join("; "));
-    let (first, rest) = why.split_at_checked(1).unwrap_or_default();
-    (format!("{}{rest}", first.to_uppercase()), act)
+    (why.join(" "), format!("An admin resumes them: {}, or on /mill/errors.", commands.join("; ")))
 }
 
 /// Why a person has to ask for a repair.

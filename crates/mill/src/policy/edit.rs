@@ -135,9 +135,8 @@ fn change(account: &Account, space: &SpaceName, pair: &Pair, figures: &Figures) 
     })
 }
 
-/// Writes the files of an account, and brings what they say into force with all that it ends, where the version is still the
-/// one
-/// that the change was made to.
+/// Writes the files of an account, and brings what they say into force with all that it ends, where the version is
+/// still the one that the change was made to.
 ///
 /// # Errors
 /// See [`SaveError`].

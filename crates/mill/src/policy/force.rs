@@ -151,9 +151,8 @@ async fn known(catalogue: &Catalogue, account: &Account) -> Result<(Option<u64>,
     Ok((last.map(|last| last.id), policy))
 }
 
-/// Whether the list names accounts that the configuration does not have while it lacks some that are there: a misspelt name.
-/// One
-/// sentence; `None` where it does not, or cannot be read.
+/// Whether the list names accounts that the configuration does not have while it lacks some that are there: a misspelt
+/// name. One sentence; `None` where it does not, or cannot be read.
 pub async fn stray_accounts(source: &PolicySource, accounts: &BTreeMap<String, Account>) -> Option<String> {
     let list = source.read(ACCOUNTS_FILE).await.ok()??;
     let listed = read_accounts(&list).ok()?;

@@ -16,9 +16,8 @@ pub(super) struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The content that a store has in a state, from the copy; `None` where that has not the same by the content index, or
-    /// cannot be
-    /// read.
+    /// The content that a store has in a state, from the copy; `None` where that has not the same by the content index,
+    /// or cannot be read.
     ///
     /// # Errors
     /// Where the copy can be read later.

@@ -315,9 +315,8 @@ fn is_race(error: &io::Error) -> bool {
     matches!(error.kind(), DirectoryNotEmpty | IsADirectory | NotADirectory | NotFound)
 }
 
-/// Dates a file that is complete by the clock, to the nanosecond, and returns the entity tag that it has from now on. (A file
-/// system
-/// dates what is written by its tick of some milliseconds, in which a file can be written twice.)
+/// Dates a file that is complete by the clock, to the nanosecond, and returns the entity tag that it has from now on.
+/// (A file system dates what is written by its tick of some milliseconds, in which a file can be written twice.)
 pub(super) fn stamp(file: &fs::File) -> io::Result<EntityTag> {
     file.set_modified(SystemTime::now())?;
     let facts = rustix::fs::fstat(file)?;

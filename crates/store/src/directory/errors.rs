@@ -53,9 +53,8 @@ pub(super) fn kind(error: io::Error) -> ErrorKind {
     }
 }
 
-/// Checks that the directory of a store is the one that was opened: `own` is in it from then on, and not in the mount point of
-/// a
-/// volume that is away.
+/// Checks that the directory of a store is the one that was opened: `own` is in it from then on, and not in the mount
+/// point of a volume that is away.
 pub(super) fn check_there(top: &Path, own: &Path) -> Result<(), ErrorKind> {
     if own.is_dir() {
         return Ok(());

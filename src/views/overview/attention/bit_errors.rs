@@ -1,4 +1,4 @@
-//! Copies that are not what was recorded.
+//! Copies that differ from their records.
 
 use super::{Attention, Severity, item};
 use crate::views::overview::OpenBitErrors;
@@ -11,7 +11,7 @@ pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
         OpenBitErrors::Open(count, oldest) => Some(Attention {
             since: *oldest,
             is_oldest: *count > 1,
-            remedy: "Each is listed with what it waits for, and with what can be decided about it.".to_owned(),
+            remedy: "The page shows why each is still open, and what can be decided about it.".to_owned(),
             page: Some("mill/errors".to_owned()),
             link: "Show bit errors",
             ..item(
@@ -19,18 +19,18 @@ pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
                 Severity::Bad,
                 counted(*count, "open bit error", "open bit errors"),
                 if *count == 1 {
-                    "A copy in a store is not what was recorded of it."
+                    "A copy in a store differs from its records."
                 } else {
-                    "These copies in stores are not what was recorded of them."
+                    "Copies in stores differ from their records."
                 },
             )
         }),
         OpenBitErrors::Unknown(why) => Some(Attention {
-            remedy: "Check that the database of the catalogue runs and responds.".to_owned(),
+            remedy: "Check that the catalogue's database is running and responds.".to_owned(),
             ..item(
                 "bit_errors_unknown",
                 Severity::Warn,
-                "It is not known whether there are open bit errors".to_owned(),
+                "The number of open bit errors is unknown".to_owned(),
                 as_sentence(&visible(why)),
             )
         }),

@@ -51,8 +51,7 @@ pub(super) async fn mill_report(
 /// `GET /api/v1/mill/reports/{id}/file`: a file of a report, as stored, or its items as CSV.
 ///
 /// In CSV, invisible characters are escaped, and a text that a spreadsheet would take for a formula is prefixed with an
-/// apostrophe. A
-/// response that ends early is incomplete, which its length or its chunked encoding shows.
+/// apostrophe. A response that ends early is incomplete, which its length or its chunked encoding shows.
 #[utoipa::path(
     get, path = "/mill/reports/{id}/file",
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportFile),

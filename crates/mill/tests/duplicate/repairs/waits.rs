@@ -47,10 +47,10 @@ on_all! {
         assert_is(&worker, WaitReason::Worker, "repairs it from another copy automatically: its task waits in bit-error", "It continues as soon as", true);
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
         let stopped = wait(&world, &automatic, "a").await;
-        assert_is(&stopped, WaitReason::Stopped, "Automatic repairs in all stores are stopped since", "resume-repairs --reason", true);
+        assert_is(&stopped, WaitReason::Stopped, "Automatic repairs in all stores were stopped by ada at", "resume-repairs --reason", true);
         world.catalogue.stop_repairs(Some(&main()), "queuekeeper:mill", "much is wrong").await.unwrap();
         let both = wait(&world, &automatic, "a").await;
-        assert_is(&both, WaitReason::Stopped, "by the mill: much is wrong.", &format!("resume-repairs {} --reason", main()), true);
+        assert_is(&both, WaitReason::Stopped, "in main were stopped by the mill at", &format!("resume-repairs {} --reason", main()), true);
         world.catalogue.resume_repairs(None).await.unwrap();
         world.catalogue.resume_repairs(Some(&main())).await.unwrap();
         let scope = PauseScope::Store(main());
@@ -73,11 +73,11 @@ on_all! {
         assert_is(&held, WaitReason::Held, "is held by the brake", "An admin releases it (queuekeeper mill retry ", false);
         world.tamper("DELETE FROM tasks WHERE kind = 'REPAIR'".to_owned()).await;
         let dropped = wait(&world, &asks, "a").await;
-        assert_is(&dropped, WaitReason::Dropped, "has no task any more", "Decide about it anew", true);
+        assert_is(&dropped, WaitReason::Dropped, "has no task any more", "Make a new decision", true);
         world.tamper("UPDATE repairs SET is_automatic = TRUE, ended = started, outcome = 'repaired', detail = ''".to_owned()).await;
         world.catalogue.resume_repairs(None).await.unwrap();
         let lately = wait(&world, &automatic, "a").await;
-        assert_is(&lately, WaitReason::RepairedLately, "was repaired automatically within 7 days", "", true);
+        assert_is(&lately, WaitReason::RepairedLately, "was already repaired automatically within the last 7 days", "", true);
         // Of another copy, and ten of them: no more start by themselves.
         world.tamper("UPDATE repairs SET space = 'other'".to_owned()).await;
         for _doubled in 0..4 {
