@@ -83,6 +83,13 @@ impl JobPlan {
                 None => transaction.create(node(JobNode::Priority), priority.to_string()),
             };
         }
+        // An entry that is not where the job's priority has it was perhaps moved by a change of that since the job was read.
+        if edit.priority.is_none()
+            && !context.entries.contains(&(self.from, location.old))
+            && let Some(stat) = job.stat(JobNode::Priority)
+        {
+            transaction.check(node(JobNode::Priority), stat.version);
+        }
         let entry = (self.to, location.new);
         for (state, old) in context.entries.iter().filter(|old| **old != entry) {
             transaction.delete(Path::Entry((*state).into(), *old), None);

@@ -64,6 +64,32 @@ async fn a_plan_tells_the_state_of_the_batch_and_the_hold_on_the_collection_howe
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
 }
 
+/// Another change of the priority moves the entry while a plan is made, between the look at the job and that at its entry.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_that_found_the_entry_elsewhere_is_refused_where_the_priority_has_changed_since() {
+    let world = World::new(&borrowed(&nodes("Processing", &[(1, "Pending")]))).await;
+    let [pending, held] =
+        ["pending", "held"].map(|folder| move |priority| format!("/jobs/states/{folder}/{priority}-jid0000000001"));
+    world.raw.delete(&pending("05"), None).await.unwrap();
+    world.raw.create(&pending("25"), b"", &PERSISTENT).await.unwrap();
+    let hold = JobChange::to(JobState::Held).by_operator();
+    let plan = world.queue.plan_job_change(JobId::new(1), &hold, now()).await.unwrap();
+    world.raw.set_data("/jobs/jid0000000001/priority", b"25", None).await.unwrap();
+    assert!(matches!(world.queue.commit_job_plan(&plan).await, Err(Error::Conflict(_))));
+    let plan = world.queue.plan_job_change(JobId::new(1), &hold, now()).await.unwrap();
+    world.queue.commit_job_plan(&plan).await.unwrap();
+    assert!(world.tree().await.contains_key(&held("25")));
+
+    // One that is elsewhere for good is no obstacle.
+    let world = World::new(&borrowed(&nodes("Processing", &[(1, "Pending")]))).await;
+    world.raw.delete(&pending("05"), None).await.unwrap();
+    world.raw.create(&pending("25"), b"", &PERSISTENT).await.unwrap();
+    let plan = world.queue.plan_job_change(JobId::new(1), &hold, now()).await.unwrap();
+    world.queue.commit_job_plan(&plan).await.unwrap();
+    let tree = world.tree().await;
+    assert!(tree.contains_key(&held("05")) && !tree.contains_key(&pending("25")));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_purged_after_its_batchs_report_and_not_before() {
     for state in BatchState::ALL {
