@@ -6,11 +6,14 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::queue::PERSISTENT;
 
 pub(super) struct Demo {
     _program: Program,
     /// `127.0.0.1:PORT`
     pub(super) address: String,
+    /// The connect string of its queue.
+    zookeeper: String,
     _directory: TempDir,
 }
 
@@ -37,11 +40,27 @@ impl Demo {
             .unwrap();
         let greeting = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
         let program = Program(child);
-        let address = greeting.take_while(|line| !line.starts_with("Ctrl-C")).find_map(|line| {
-            let address = line.trim().strip_prefix("Status page")?.trim().strip_prefix("http://")?;
-            Some(address.trim_end_matches('/').to_owned())
-        });
-        Self { _program: program, address: address.expect("the greeting names the page"), _directory: directory }
+        let (mut address, mut zookeeper) = (None, None);
+        for line in greeting.take_while(|line| !line.starts_with("Ctrl-C")) {
+            let line = line.trim();
+            if let Some(page) = line.strip_prefix("Status page").and_then(|page| page.trim().strip_prefix("http://")) {
+                address = Some(page.trim_end_matches('/').to_owned());
+            } else if let Some(queue) = line.strip_prefix("ZooKeeper") {
+                zookeeper = queue.split_whitespace().next().map(str::to_owned);
+            }
+        }
+        Self {
+            _program: program,
+            address: address.expect("the greeting names the page"),
+            zookeeper: zookeeper.expect("the greeting names ZooKeeper"),
+            _directory: directory,
+        }
+    }
+
+    /// Leaves a queue entry behind whose job is gone: a fault that nobody in the demo repairs.
+    pub(super) async fn leave_a_stray_entry(&self) {
+        let client = queuekeeper_testkit::server::connect(&self.zookeeper).await;
+        client.create("/jobs/states/failed/50-jid0999999999", b"", &PERSISTENT).await.unwrap();
     }
 
     /// What is at an address of it, by its path.
