@@ -165,7 +165,7 @@ async fn open_bit_errors_need_attention_and_so_does_a_catalogue_that_cannot_be_r
     rot(&objects.join("theses/a"));
     command(home, "mill verify one/main/theses/a").await.is(7, &["content damaged"]);
     let found = status().await;
-    found.is(0, &["!! 1 open bit error, since ", "A copy in a store is not what was recorded of it."]);
+    found.is(0, &["!! 1 open bit error, since ", "A copy in a store differs from its records."]);
     std::fs::rename(home.join("catalogue.db"), home.join("away.db")).unwrap();
     let away = status().await;
     away.is(0, &["The number of open bit errors is unknown", "The catalogue cannot be read: "]);
