@@ -51,8 +51,10 @@ pub(crate) fn place(task: &TakenTask, store: &StoreName, item: &Item, etag: &Ent
 /// Why the brake holds what would destroy content.
 pub(crate) fn too_many(of: &Braked<'_>, answer: &BrakeAnswer) -> String {
     let (space, store, BrakeAnswer { number, limit, .. }) = (of.space, of.store, answer);
+    let items = if *number == 1 { "1 item".to_owned() } else { format!("{number} items") };
+    let were = if *number == 1 { "was" } else { "were" };
     format!(
-        "{number} items of {space} in {store} were deleted or overwritten within a day, the limit being {limit}: release or drop this task"
+        "{items} of {space} in {store} {were} deleted or overwritten within a day, the limit being {limit}: release or drop this task"
     )
 }
 

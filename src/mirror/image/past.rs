@@ -79,7 +79,7 @@ struct Record {
 
 impl Record {
     fn note_key(self) -> NoteKey {
-        (self.at_s, self.after)
+        (self.at_s, self.kind as u8, self.after)
     }
 }
 
@@ -173,8 +173,8 @@ impl Notes {
     }
 }
 
-/// Which change of a job: when, in seconds, and the code of the state that it entered.
-type NoteKey = (u32, u8);
+/// Which change of a job: when, in seconds, its kind, and the code of the state that it entered.
+type NoteKey = (u32, u8, u8);
 
 impl Past {
     /// Takes note of what is new about the job in a row. `now_ms` dates what the tree does not, `said` gives what an

@@ -145,6 +145,18 @@ fn what_an_operator_wrote_goes_with_its_change_and_with_the_job() {
         past.note(0, (from, at(to)), 0, why);
     }
     assert_eq!(past.notes.by_change.keys().filter(|(row, _)| *row == 0).count(), RECORDS);
+    // A priority that was set in the same second, and is forgotten first, is another change.
+    past.forget(0);
+    let same = state_code(pending.seen);
+    let set = JobSnapshot { priority: Some(same), ..held };
+    past.note(0, (held, set), 3_000, || None);
+    past.note(0, (set, JobSnapshot { priority: Some(same), ..released }), 3_000, why);
+    for turn in 1..RECORDS as i64 {
+        let (from, to) = if turn % 2 == 0 { (held, pending) } else { (pending, held) };
+        let at = |glance: JobSnapshot| JobSnapshot { entered_ms: 10_000 * turn, ..glance };
+        past.note(0, (from, at(to)), 0, || None);
+    }
+    assert_eq!(notes(&past, 0)[0], why().map(Into::into));
     for row in (0..3).chain([ROW]) {
         past.forget(row);
     }
