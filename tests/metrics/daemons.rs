@@ -4,7 +4,7 @@ use queuekeeper_ingest::fetch::Hosts;
 use queuekeeper_ingest::metrics::DaemonMetrics;
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 
-use super::golden::assert_golden;
+use super::golden::{assert_golden, sorted};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/daemons.txt");
 
@@ -18,17 +18,7 @@ fn exposed(format: Format) -> String {
 
 #[test]
 fn names_types_help_and_labels_of_the_daemons_are_the_golden_ones() {
-    let text = exposed(Format::Text);
-    // Label sets are kept in no order.
-    let mut lines: Vec<_> = Vec::new();
-    for family in text.split("# HELP ").skip(1) {
-        let mut samples: Vec<_> = family.lines().map(str::to_owned).collect();
-        samples[0].insert_str(0, "# HELP ");
-        samples[2..].sort();
-        lines.extend(samples);
-    }
-    let text = lines.join("\n") + "\n";
-    assert_golden(&text, GOLDEN);
+    assert_golden(&sorted(&exposed(Format::Text)), GOLDEN);
 }
 
 #[test]

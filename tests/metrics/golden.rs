@@ -1,5 +1,17 @@
 //! What is exposed, against a file that is read by people before it changes.
 
+/// The text with the samples of each family in order: label sets are kept in none.
+pub(super) fn sorted(text: &str) -> String {
+    let mut lines: Vec<_> = Vec::new();
+    for family in text.split("# HELP ").skip(1) {
+        let mut samples: Vec<_> = family.lines().map(str::to_owned).collect();
+        samples[0].insert_str(0, "# HELP ");
+        samples[2..].sort();
+        lines.extend(samples);
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Compares line by line. `UPDATE_GOLDEN=1 cargo test` writes the file anew, to be read before it is committed.
 pub(super) fn assert_golden(text: &str, path: &str) {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
