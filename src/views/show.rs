@@ -28,6 +28,20 @@ impl fmt::Display for Ago {
     }
 }
 
+impl Ago {
+    /// The same of a time that has just begun, to the nearest unit: rounded down, 30 days would be 29 after a second.
+    pub(crate) fn nearest(time: Duration) -> Self {
+        let unit = match time.as_secs() {
+            ..60 => 1,
+            60..3_600 => 60,
+            3_600..36_000 => 360,
+            36_000..172_800 => 3_600,
+            172_800.. => 86_400,
+        };
+        Self(time.saturating_add(Duration::from_secs(unit) / 2))
+    }
+}
+
 /// An instant: how long ago to read, and exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
@@ -160,6 +174,26 @@ mod tests {
             (172_800, "2 days"),
         ] {
             assert_eq!(Ago(Duration::from_secs(seconds)).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_time_to_come_is_told_in_the_nearest_unit() {
+        for (seconds, text) in [
+            (0, "0 s"),
+            (59, "59 s"),
+            (89, "1 min"),
+            (90, "2 min"),
+            (3_580, "1.0 h"),
+            (11_530, "3.2 h"),
+            (11_699, "3.2 h"),
+            (11_700, "3.3 h"),
+            (35_999, "10 h"),
+            (172_799, "2 days"),
+            (30 * 86_400 - 5, "30 days"),
+            (30 * 86_400 + 43_199, "30 days"),
+        ] {
+            assert_eq!(Ago::nearest(Duration::from_secs(seconds)).to_string(), text);
         }
     }
 

@@ -45,7 +45,9 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
     let (_, of_viewer) = pages.ask("vera", "/mill/errors", None).await;
     assert!(of_viewer.contains("theses/a/c") && !of_viewer.contains("Repair</button>"), "{of_viewer}");
     let item = "/mill/spaces/one/theses/item?key=a/c";
-    pages.get(item, &["Proofs", "content damaged", "<span class=\"tag bad\">bit error</span>"]).await;
+    pages.get(item, &["Proofs", "content damaged", "A copy has a bit error", ">bit error</a>"]).await;
+    let trail = "audit?target=copy%3Aone%2Fmain%2Ftheses%2Fa%2Fc";
+    pages.get(item, &[trail, "mill/errors?account=one"]).await;
     let of_item = pages.json("/api/v1/mill/spaces/one/theses/item?key=a/c").await;
     let check = &of_item["checks"][0];
     assert_eq!((&check["store"], &check["findings"]), (&json!("main"), &json!(["content_damaged"])), "{of_item}");
@@ -75,7 +77,9 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
         pages.json("/api/v1/mill/held").await["tasks"][0]["number"].as_u64()
     });
     let held = held.await.to_string();
-    pages.get(item, &["Not up to date", "The repair of the copy in main is held by the brake until an admin"]).await;
+    pages
+        .get(item, &["A copy has a bit error", "The repair of the copy in main is held by the brake until an admin"])
+        .await;
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);
     pages.get("/mill/errors", &["all stores</option><option>main</option><option>replica</option>"]).await;
@@ -99,5 +103,6 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
     let is_repaired = async || pages.ask("vera", "/mill/errors", None).await.1.contains("No bit errors");
     eventually(minutes, "it is repaired", is_repaired).await;
     assert_eq!(fs::read_to_string(&copy).unwrap(), "new\n");
+    pages.get(&format!("/{trail}"), &["Repair copy", "rotten", "copy:one/main/theses/a/c"]).await;
     pages.get("/audit", &["Repair copy", "rotten", "copy:one/main/theses/a/c", "wrong → being repaired"]).await;
 }

@@ -9,11 +9,13 @@ use super::frame::{Frame, Section};
 use crate::views::mill::ErrorProof;
 use crate::views::show::{Ago, Moment, visible};
 use crate::web::http::problem::Problem;
+use crate::web::http::query::{address, pair};
 use crate::web::state::State;
 
 mod checks;
 mod compared;
 mod errors;
+mod item;
 mod overview;
 mod pauses;
 mod policies;
@@ -35,7 +37,7 @@ pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
         ("/mill/checks/new", get(checks::new).post(checks::ask)),
         ("/mill/spaces", get(spaces::list)),
         ("/mill/spaces/{account}/{space}", get(spaces::items)),
-        ("/mill/spaces/{account}/{space}/item", get(spaces::item)),
+        ("/mill/spaces/{account}/{space}/item", get(item::show)),
         ("/mill/policies", get(policies::list)),
         ("/mill/policies/{account}", get(policies::show).post(policies::save)),
     ]
@@ -54,10 +56,15 @@ fn frame(state: &State, root: &str, now: Timestamp) -> Frame {
     Frame::new(&state.view(now), root.to_owned(), Section::Mill)
 }
 
+/// Where the bit errors of an account are listed.
+fn errors_of(root: &str, account: &str) -> String {
+    address(&format!("{root}mill/errors"), &[pair("account", account)])
+}
+
 /// An instant that is to come, or how long ago it was.
 #[derive(Debug)]
 struct Due {
-    /// `in 3.2 h`, or `3.2 h ago`.
+    /// `in 3.2 h`, to the nearest unit, or `3.2 h ago`.
     words: String,
     at: Moment,
 }
@@ -66,7 +73,7 @@ impl Due {
     fn new(instant: Timestamp, now: Timestamp) -> Self {
         let at = Moment::new(instant, now);
         let words = match std::time::Duration::try_from(instant.duration_since(now)) {
-            Ok(left) => format!("in {}", Ago(left)),
+            Ok(left) => format!("in {}", Ago::nearest(left)),
             Err(_) => format!("{} ago", at.ago),
         };
         Self { words, at }

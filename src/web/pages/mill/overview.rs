@@ -5,6 +5,7 @@ use axum::extract::State as FromState;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
+use queuekeeper_catalogue::tasks::Queue as CatalogueQueue;
 
 use super::super::frame::Frame;
 use super::super::render;
@@ -14,6 +15,7 @@ use crate::views::mill::{
     BudgetItem, BudgetPart, DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem,
     QueueItem, WorkerItem,
 };
+use crate::views::overview::OpenBitErrors;
 use crate::views::show::{Count, Moment, Size, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
@@ -24,6 +26,8 @@ use crate::web::state::State;
 struct MillPage {
     frame: Frame,
     problems: Vec<String>,
+    /// Whether one of the problems is that of the overview.
+    has_bit_errors: bool,
     queues: Vec<Queue>,
     producers: Vec<Producer>,
     workers: Vec<Worker>,
@@ -167,8 +171,10 @@ pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: Str
     let mill = state.mill()?;
     let MillOverview { problems, queues, producers, workers, pauses, limits, budgets, decisions, .. } =
         mill.overview(now).await?;
+    let has_bit_errors = matches!(mill.open_bit_errors().await, OpenBitErrors::Open(1.., _));
     let frame = frame(state, root, now);
     Ok(MillPage {
+        has_bit_errors,
         pauses: Pauses::new(pauses, mill, state.rights(who) >= PauseChange::Pause.role(), refused, now),
         problems: problems.iter().map(|problem| visible(problem)).collect(),
         queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
@@ -194,6 +200,11 @@ impl Budget {
 }
 
 impl Queue {
+    /// Whether tasks of bit errors are among those that wait.
+    fn waits_for_decisions(&self) -> bool {
+        self.name == CatalogueQueue::BitError.as_str() && self.waiting != "0"
+    }
+
     fn new(item: &QueueItem, now: Timestamp) -> Self {
         let rate = item.done_per_minute;
         Self {

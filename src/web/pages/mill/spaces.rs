@@ -1,4 +1,6 @@
-//! Every space with its copies, its items, and one of them.
+//! Every space with its copies, and its items.
+
+use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Path, State as FromState};
@@ -10,16 +12,12 @@ use super::super::frame::Frame;
 use super::super::render;
 use super::checks::{AskedRow, ask_at};
 use super::compared::ComparedRow;
-use super::overview::DecisionRow;
-use super::tasks::TaskRow;
-use super::{Due, frame, width};
+use super::item::{CopyRow, listed};
+use super::{errors_of, frame, width};
 use crate::actions::mill::MillActionKind;
-use crate::views::mill::{
-    AsideItem, CheckItem, CopyItem, CopyState, EventItem, ItemDetail, ItemFilter, ItemName, ItemTask, KeyText,
-    ProofAge, SpaceCopies, SpaceCopy, SpaceFilter, SpaceItem, proof_words,
-};
+use crate::views::mill::{CopyState, ItemFilter, KeyText, ProofAge, SpaceCopies, SpaceCopy, SpaceFilter, SpaceItem};
 use crate::views::query::Parameters as _;
-use crate::views::show::{Count, Moment, Size, counted, visible};
+use crate::views::show::{Ago, Count, Size, counted, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
@@ -35,6 +33,8 @@ struct SpacesPage {
     stores: Vec<String>,
     may_check: bool,
     unread: Vec<String>,
+    /// How old a proof may become; empty where nothing on this page is checked.
+    max_age: String,
     rows: Vec<SpaceRow>,
     next: String,
 }
@@ -53,25 +53,6 @@ struct SpacePage {
     prefix: String,
     rows: Vec<ItemRow>,
     next: String,
-}
-
-#[derive(Debug, Template)]
-#[template(path = "mill_item.html")]
-struct ItemPage {
-    frame: Frame,
-    name: String,
-    space: String,
-    space_href: String,
-    is_done: bool,
-    causes: Vec<String>,
-    copies: Vec<CopyRow>,
-    may_check: bool,
-    asked: Vec<AskedRow>,
-    tasks: Vec<(TaskRow, &'static str)>,
-    decisions: Vec<DecisionRow>,
-    asides: Vec<AsideRow>,
-    timelines: Vec<Timeline>,
-    events: Vec<EventRow>,
 }
 
 /// A space, a cell for each copy.
@@ -99,6 +80,8 @@ struct Cell {
     wrong: String,
     /// Where they are listed.
     wrong_href: String,
+    /// Whether they are its state, which says nothing more then.
+    is_wrong: bool,
     /// How old its proofs are, in words.
     proofs: String,
     /// How that compares with the limit; the same, as a class and as the colour of a tag.
@@ -118,59 +101,6 @@ struct ItemRow {
     left_out: String,
 }
 
-#[derive(Debug)]
-struct CopyRow {
-    store: String,
-    size: Size,
-    digest: String,
-    is_deleted: bool,
-    /// Whether it has an open bit error.
-    is_wrong: bool,
-    proven: Option<Moment>,
-    /// How; empty where it was not.
-    proof: String,
-    /// Where a check of it is asked for.
-    check: String,
-}
-
-/// What was put aside before a copy was changed.
-#[derive(Debug)]
-struct AsideRow {
-    store: String,
-    before: String,
-    kept_as: String,
-    since: Moment,
-    until: Due,
-    /// When and how it ended, where it has.
-    ended: Option<(Moment, &'static str)>,
-}
-
-/// The checks of a copy, the newest first.
-#[derive(Debug)]
-struct Timeline {
-    store: String,
-    checks: Vec<CheckRow>,
-}
-
-#[derive(Debug)]
-struct CheckRow {
-    at: Moment,
-    what: String,
-    detail: String,
-    /// The colour of its dot.
-    class: &'static str,
-}
-
-#[derive(Debug)]
-struct EventRow {
-    store: String,
-    change: &'static str,
-    user: String,
-    size: String,
-    why: String,
-    at: Moment,
-}
-
 /// `GET /mill/spaces`: every space, a cell for each copy.
 pub(in crate::web::pages) async fn list(
     FromState(state): FromState<State>,
@@ -183,12 +113,15 @@ pub(in crate::web::pages) async fn list(
     let frame = frame(&state, "../", now);
     let base = format!("{}mill/spaces", frame.root);
     let next = list.next.map(|after| address(&base, &SpaceFilter { after, ..filter.clone() }.pairs()));
+    let mut copies = list.items.iter().flat_map(|space| &space.copies);
+    let max_age = copies.find_map(|copy| copy.proofs.max_age_seconds);
     let unread = list.unread.iter().map(|(account, why)| format!("{account}: {}", visible(why)));
     let page = SpacesPage {
         accounts: mill.account_names(),
         stores: mill.store_names(),
         may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
         unread: unread.collect(),
+        max_age: max_age.map(|most| Ago(Duration::from_secs(most)).to_string()).unwrap_or_default(),
         rows: list.items.iter().map(|space| SpaceRow::new(space, &frame.root, now)).collect(),
         next: next.unwrap_or_default(),
         filter,
@@ -224,60 +157,6 @@ pub(in crate::web::pages) async fn items(
         frame,
     };
     Ok(render(StatusCode::OK, &page))
-}
-
-/// `GET /mill/spaces/{account}/{space}/item`: one item, and why it is not done.
-pub(in crate::web::pages) async fn item(
-    FromState(state): FromState<State>,
-    who: Identity,
-    Path((account, space)): Path<(String, String)>,
-    Params(name): Params<ItemName>,
-) -> Result<Response, Problem> {
-    let now = Timestamp::now();
-    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, checks, asked_checks, events } =
-        state.mill()?.item(&account, &space, &name).await?;
-    let frame = frame(&state, "../../../../", now);
-    let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
-    let event = |event: EventItem| EventRow {
-        store: event.store,
-        change: event.change,
-        user: visible(&event.user),
-        size: event.size_bytes.map(|size| Size::new(size).short).unwrap_or_default(),
-        why: event.why.as_deref().map(visible).unwrap_or_default(),
-        at: Moment::new(event.time, now),
-    };
-    let page = ItemPage {
-        space_href: format!("{}mill/spaces/{account}/{space}", frame.root),
-        space: format!("{account}/{space}"),
-        tasks: tasks.iter().map(task).collect(),
-        decisions: decisions.iter().map(|decision| DecisionRow::new(decision, now)).collect(),
-        asides: asides.into_iter().map(|aside| AsideRow::new(aside, now)).collect(),
-        events: events.into_iter().map(event).collect(),
-        causes: causes.iter().map(|cause| visible(cause)).collect(),
-        timelines: item.copies.iter().map(|copy| Timeline::new(copy, &checks, now)).collect(),
-        may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
-        asked: asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
-        copies: copies(&item, now, |store| ask_at(&frame.root, &account, store, &space, &item.key_encoded)),
-        name: item.key,
-        is_done,
-        frame,
-    };
-    Ok(render(StatusCode::OK, &page))
-}
-
-/// The copies of an item, each with where a check of it is asked for.
-fn copies(item: &SpaceItem, now: Timestamp, check: impl Fn(&str) -> String) -> Vec<CopyRow> {
-    let row = |copy: &CopyItem| CopyRow {
-        store: copy.store.clone(),
-        size: Size::new(copy.size_bytes),
-        digest: copy.digest.clone(),
-        is_deleted: copy.is_deleted,
-        is_wrong: copy.bit_error.is_some(),
-        proven: copy.proven.map(|proven| Moment::new(proven, now)),
-        proof: copy.proof.as_deref().map(|proof| format!("by {}", proof_words(proof))).unwrap_or_default(),
-        check: check(&copy.store),
-    };
-    item.copies.iter().map(row).collect()
 }
 
 impl SpaceRow {
@@ -335,7 +214,8 @@ impl Cell {
                 0 => String::new(),
                 open => counted(open, "open bit error", "open bit errors"),
             },
-            wrong_href: address(&format!("{root}mill/errors"), &[pair("account", &*space.account)]),
+            wrong_href: errors_of(root, &space.account),
+            is_wrong: copy.state == CopyState::BitErrors,
             proofs: copy.proofs.words(now),
             age: copy.proofs.age.words(),
             age_class,
@@ -350,37 +230,6 @@ impl Cell {
     }
 }
 
-impl Timeline {
-    fn new(copy: &CopyItem, checks: &[CheckItem], now: Timestamp) -> Self {
-        let row = |check: &CheckItem| CheckRow {
-            at: Moment::new(check.time, now),
-            what: check.words(),
-            detail: check.detail.as_deref().map(visible).unwrap_or_default(),
-            class: match (check.is_success(), check.findings.is_empty()) {
-                (true, _) => "good",
-                (false, true) => "warn",
-                (false, false) => "bad",
-            },
-        };
-        let of_copy = checks.iter().filter(|check| check.store == copy.store);
-        Self { store: copy.store.clone(), checks: of_copy.map(row).collect() }
-    }
-}
-
-impl AsideRow {
-    fn new(aside: AsideItem, now: Timestamp) -> Self {
-        let AsideItem { store, kept_as, before, since, until, ended, outcome } = aside;
-        Self {
-            store,
-            before,
-            kept_as,
-            since: Moment::new(since, now),
-            until: Due::new(until, now),
-            ended: ended.zip(outcome).map(|(at, outcome)| (Moment::new(at, now), outcome)),
-        }
-    }
-}
-
 impl ItemRow {
     /// Whether a copy has an open bit error.
     fn is_wrong(&self) -> bool {
@@ -391,7 +240,7 @@ impl ItemRow {
         Self {
             key: item.key.clone(),
             href: address(&format!("{space_href}/item"), &[pair("key", &*item.key_encoded)]),
-            copies: copies(item, Timestamp::UNIX_EPOCH, |_store| String::new()),
+            copies: listed(item),
             differing: item.differing.join(", "),
             left_out: item.left_out.join(", "),
         }
