@@ -213,10 +213,14 @@ impl Prepared {
                     let jobs = counted(plan.jobs.len() as u64, "job", "jobs");
                     then.push(format!("set {} and its {jobs} to Deleted: all of them, or none", plan.batch));
                 }
-                Step::ThenPurge(batch) => then.push(format!("then purge {batch}: remove its znodes and its jobs'")),
+                Step::ThenPurge(batch) => {
+                    then.push(format!("then purge {batch}: remove its znodes and those of its jobs"));
+                }
                 Step::CleanUp(batches) => {
                     let named = batches.iter().take(SHOWN);
-                    then.extend(named.map(|(batch, _)| format!("purge {batch}: remove its znodes and its jobs'")));
+                    then.extend(
+                        named.map(|(batch, _)| format!("purge {batch}: remove its znodes and those of its jobs")),
+                    );
                     if batches.len() > SHOWN {
                         let more = (batches.len() - SHOWN) as u64;
                         then.push(format!("and {}", counted(more, "batch more", "batches more")));

@@ -249,12 +249,12 @@ fn outcomes(batch: &BatchSituation) -> String {
 }
 
 fn done(batch: &BatchSituation, now: Timestamp) -> Cause {
-    let when = batch.entered.map(|at| format!(", {} ago", ago(at, now))).unwrap_or_default();
+    let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let sentence = match WithdrawnNote::of_batch(batch.state, &batch.message) {
         Some(WithdrawnNote { who, why: "" }) => format!("It was withdrawn by {}{when}.", quoted(who)),
         Some(WithdrawnNote { who, why }) => format!("It was withdrawn by {}{when}: {}", quoted(who), quoted(why)),
-        None if batch.state == Some(BatchState::Deleted) => format!("It is deleted{when}."),
-        None => format!("It is completed{when}."),
+        None if batch.state == Some(BatchState::Deleted) => format!("It was deleted{when}."),
+        None => format!("It was completed{when}."),
     };
     Cause::new(CauseKind::Done, sentence)
         .evidence(outcomes(batch))

@@ -79,7 +79,7 @@ impl Waiting<'_> {
             (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
             (TaskState::Restore, ..) => for_store(open),
             (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
-                format!("is worked on by {worker}, attempt {}", open.attempts)
+                format!("is in progress on {worker} (attempt {})", open.attempts)
             }
             (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
                 format!("failed and will be retried at {}: {last}", shown(at))

@@ -379,7 +379,7 @@ impl From<LoggedCheck> for FailedItem {
 /// The tag of a result.
 pub(crate) fn tag(result: &str) -> &'static str {
     if result == ReportResult::Success.as_str() {
-        "done"
+        "good"
     } else if result == ReportResult::Incomplete.as_str() {
         "warn"
     } else {

@@ -82,6 +82,8 @@ struct Cause {
     evidence: String,
     remedy: &'static str,
     since: Option<Moment>,
+    /// The word before that: what is over was at an instant.
+    since_word: &'static str,
     items: Vec<Link>,
     more: u64,
 }
@@ -197,6 +199,7 @@ impl DiagnosisView {
             evidence: cause.evidence.clone(),
             remedy: cause.remedy.unwrap_or_default(),
             since: cause.since.map(|since| Moment::new(since, now)),
+            since_word: if cause.kind == CauseKind::Done { "at" } else { "since" },
             fault: fault(cause.kind),
             items: items(cause, own),
             more: cause.more,

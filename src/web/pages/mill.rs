@@ -85,7 +85,7 @@ type ProofLines = Vec<(&'static str, String)>;
 
 fn proof_lines(proof: &ErrorProof) -> ProofLines {
     let ErrorProof { content, provider, index, audit } = proof;
-    let proof = [("Content", content), ("Store", provider), ("Content index", index), ("Audit log", audit)];
+    let proof = [("As read", content), ("Store reports", provider), ("Content index", index), ("Audit log", audit)];
     proof.into_iter().map(|(of, seen)| (of, visible(seen))).filter(|(_, seen)| !seen.is_empty()).collect()
 }
 

@@ -326,7 +326,9 @@ fn asked(why: AskFor, store: &StoreName, account: &Account) -> String {
             format!("An operator starts the repairs in {store}: {name} does not have repair: automatic there.")
         }
         AskFor::WriteOnce => {
-            format!("{name} declares {store} as write_once, so the mill does not repair copies there automatically.")
+            format!(
+                "The account {name} declares {store} as write_once, so the mill does not repair copies there automatically."
+            )
         }
         AskFor::ChangedOutside => {
             "Another program changed the content, perhaps on purpose, so the mill does not repair it automatically."
@@ -340,7 +342,7 @@ fn asked(why: AskFor, store: &StoreName, account: &Account) -> String {
         }
         AskFor::NoChecksum => {
             format!(
-                "{store} keeps no checksum that confirms the records, so the mill does not repair the copy automatically."
+                "The store {store} keeps no checksum that confirms the records, so the mill does not repair the copy automatically."
             )
         }
         AskFor::TooMany => ended(why.to_string()),

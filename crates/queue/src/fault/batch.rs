@@ -111,7 +111,8 @@ fn detect_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 }
 
 /// The fix where no daemon does the next step of a batch.
-const CHECK_DAEMON: &str = "Check whether the batch daemon is running and what ends its poll.";
+const CHECK_DAEMON: &str =
+    "Check whether the batch daemon is running and whether its log shows why it does not reach the batch.";
 
 /// Whether it will come to its report and its clean-up.
 fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {

@@ -196,8 +196,8 @@ faults! {
     ContradictingBatch "contradicting_batch" {
         title: "Batch that contradicts itself",
         effect: "The daemons' cleanup refuses it, or its depositor waits forever.",
-        fix: "Check whether the batch daemon is running and what ends its poll. Finish or delete the unfinished jobs of \
-              a Completed batch.",
+        fix: "Check whether the batch daemon is running and whether its log shows why it does not reach the batch. \
+              Finish or delete the unfinished jobs of a Completed batch.",
         severity: Error,
         blocks: [Batch],
         has_own_alert: false,
@@ -255,8 +255,8 @@ faults! {
     BatchWithoutEnd "batch_without_end" {
         title: "Overdue batch",
         effect: "Its jobs are not created, its depositor gets no report, or it is never cleaned up.",
-        fix: "Check whether the batch daemon is running and what ends its poll. Repair a batch that has no \
-              batch-processing.",
+        fix: "Check whether the batch daemon is running and whether its log shows why it does not reach the batch. Repair \
+              a batch that has no znode batch-processing: the repair creates it.",
         severity: Error,
         blocks: [Batch],
         has_own_alert: true,

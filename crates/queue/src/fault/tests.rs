@@ -168,7 +168,7 @@ fn fixes_of_batch(batch: &BatchFacts<'_>) -> Vec<(Fault, Option<&'static str>)> 
 
 #[test]
 fn a_fault_of_a_batch_shows_the_fix_of_its_own_case() {
-    let check = "Check whether the batch daemon is running and what ends its poll.";
+    let check = "Check whether the batch daemon is running and whether its log shows why it does not reach the batch.";
     let due = BatchFacts { references: processing(Some(0)), ..batch() };
     assert_eq!(fixes_of_batch(&due), [(Fault::BatchWithoutEnd, Some(check))]);
     let skipped = |state| BatchFacts { references: processing(None), state: Some(state), ..batch() };

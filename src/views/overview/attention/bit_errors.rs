@@ -11,7 +11,10 @@ pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
         OpenBitErrors::Open(count, oldest) => Some(Attention {
             since: *oldest,
             is_oldest: *count > 1,
-            remedy: "The page shows why each is still open, and what can be decided about it.".to_owned(),
+            remedy: format!(
+                "The page of bit errors and queuekeeper mill errors show why {} is still open, and what can be done.",
+                if *count == 1 { "it" } else { "each" }
+            ),
             page: Some("mill/errors".to_owned()),
             link: "Show bit errors",
             ..item(
@@ -52,8 +55,10 @@ mod tests {
             (&*one.title, one.since, one.is_oldest, one.severity),
             ("1 open bit error", at, false, Severity::Bad)
         );
+        assert!(one.remedy.contains("why it is still open"), "{}", one.remedy);
         let many = open(&OpenBitErrors::Open(1_200, at)).unwrap();
         assert_eq!((&*many.title, many.page.as_deref()), ("1,200 open bit errors", Some("mill/errors")));
+        assert!(many.remedy.contains("why each is still open"), "{}", many.remedy);
         let unknown = open(&OpenBitErrors::Unknown("the catalogue cannot be read".to_owned())).unwrap();
         assert_eq!((&*unknown.text, unknown.severity), ("The catalogue cannot be read.", Severity::Warn));
     }
