@@ -54,7 +54,7 @@ pub(super) async fn describe(
 /// What happened and what to do, in a sentence or two that hold nothing of the request.
 fn advice(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::NOT_FOUND => "There is no page at this address. The overview links to all pages.",
+        StatusCode::NOT_FOUND => "There is no page at this address.",
         StatusCode::METHOD_NOT_ALLOWED => {
             "This address does not support that method. The Allow header lists the methods that it supports."
         }

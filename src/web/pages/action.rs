@@ -14,7 +14,7 @@ use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source, Takes,
-    action_parameters,
+    Target, action_parameters,
 };
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};
@@ -242,8 +242,8 @@ impl ActionPage {
         refused: Option<Refusal>,
         now: Timestamp,
     ) -> Self {
-        let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Audit);
         let (kind, target) = (action.kind(), &action.target());
+        let frame = Frame::new(&state.view(now), "./".to_owned(), section(target));
         let (spec, parameters) = (action.requested.spec(), action.requested.parameters());
         let (plan, against) = match planned {
             Ok(prepared) => (Some(prepared), None),
@@ -293,6 +293,17 @@ impl ActionPage {
             action: kind,
             frame,
         }
+    }
+}
+
+/// The part of the page that leads to a target.
+fn section(target: &Target) -> Section {
+    match target {
+        Target::Job(_) => Section::Jobs,
+        Target::Batch(_) | Target::Batches => Section::Batches,
+        Target::Request(..) => Section::Access,
+        Target::Queue(_) | Target::Collection(_) | Target::Store(_) | Target::Lock(_) => Section::Locks,
+        Target::Fault(..) => Section::Faults,
     }
 }
 

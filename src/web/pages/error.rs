@@ -47,5 +47,5 @@ pub(in crate::web) fn error(
     if below.is_none() && !prefix.is_empty() {
         root = format!("{root}{prefix}/");
     }
-    render(problem.status(), &Page { ways: ways(&root, web.deployments.as_ref()), root, problem, retry: retry() })
+    render(problem.status(), &Page { ways: ways(&root, web), root, problem, retry: retry() })
 }

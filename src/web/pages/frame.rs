@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 
 use super::View;
-use crate::config::{DeploymentName, Deployments, Web};
+use crate::config::{DeploymentName, Deployments, RepositoryParts, Web};
 use crate::metrics::build;
 use crate::views::show::{Ago, Count, Moment, as_sentence, counted};
 use queuekeeper_queue::state::JobState;
@@ -144,7 +144,7 @@ impl Frame {
             fresh: fresh(view),
             banner: banner(view),
             notice: view.notice,
-            nav: Section::ALL.into_iter().filter(|part| is_there(*part, view)).map(link).collect(),
+            nav: Section::ALL.into_iter().filter(|part| is_there(*part, view.repository)).map(link).collect(),
             metrics: view.telemetry_path.trim_start_matches('/').to_owned(),
             session: view.freshness.session.clone().unwrap_or_default(),
             jobs: if summary.is_some() { counted(jobs, "job", "jobs") } else { String::new() },
@@ -204,13 +204,18 @@ impl Frame {
 }
 
 /// Whether this server has a part of the status page.
-fn is_there(part: Section, view: &View) -> bool {
+fn is_there(part: Section, has: RepositoryParts) -> bool {
     match part {
-        Section::Submit => view.repository.deposits,
-        Section::Objects => view.repository.objects,
-        Section::Mill => view.repository.mill,
+        Section::Submit => has.deposits,
+        Section::Objects => has.objects,
+        Section::Mill => has.mill,
         _ => true,
     }
+}
+
+/// Whether a path relative to the root is that of a part of the status page, of this server or of another one.
+pub(super) fn is_part(path: &str) -> bool {
+    Section::ALL.into_iter().any(|section| section.href() == path)
 }
 
 fn fresh(view: &View) -> Fresh {
@@ -259,20 +264,26 @@ fn banner(view: &View) -> Option<Banner> {
     };
     let retry = if connected {
         ""
+    } else if cause.ends_with('?') {
+        // It asks for what there is to check.
+        " Retrying."
     } else {
         " Retrying; check that its servers are running and reachable from this host, and check --zookeeper."
     };
     Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 
-/// The names of all parts of the status page, or of all queues, and the ways there, for a page that knows nothing of a
-/// queue.
-pub(super) fn ways(root: &str, deployments: Option<&Deployments>) -> Vec<(String, String)> {
-    match deployments {
+/// The names of the parts of the status page that a server has, or of all queues, and the ways there, for a page that knows
+/// nothing of a queue.
+pub(super) fn ways(root: &str, web: &Web) -> Vec<(String, String)> {
+    match &web.deployments {
         Some(Deployments { all, this: None }) => {
             all.iter().map(|name| (name.to_string(), format!("{root}{name}/"))).collect()
         }
-        _ => Section::ALL.map(|section| (section.name().to_owned(), format!("{root}{}", section.href()))).into(),
+        _ => {
+            let parts = Section::ALL.into_iter().filter(|part| is_there(*part, web.repository));
+            parts.map(|part| (part.name().to_owned(), format!("{root}{}", part.href()))).collect()
+        }
     }
 }
 
@@ -302,6 +313,18 @@ pub(super) fn root_from(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ways_from_an_error_are_those_that_the_server_has() {
+        let names = |repository| {
+            let web = Web { repository, ..Web::default() };
+            ways("./", &web).into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(RepositoryParts::ALL).len(), Section::ALL.len());
+        let of_queue = names(RepositoryParts::default());
+        assert!(of_queue.contains(&"Jobs".to_owned()) && !of_queue.contains(&"Mill".to_owned()), "{of_queue:?}");
+        assert!(is_part("mill") && !is_part("queuekeeper"));
+    }
 
     #[test]
     fn a_page_leads_to_the_root_from_any_depth() {

@@ -6,7 +6,7 @@ use askama::Template;
 use pulldown_cmark::{CowStr, Event, HeadingLevel, LinkType, Parser, Tag, TagEnd, html};
 
 use super::View;
-use super::frame::{self, Frame, ways};
+use super::frame::{self, Frame};
 use crate::web::dashboards;
 
 /// The runbook, ready to be rendered.
@@ -97,7 +97,7 @@ fn anchor(title: &str) -> String {
 fn code(text: CowStr<'_>, has_mill: bool) -> Vec<Event<'_>> {
     let is_page = |page: &&str| {
         let part = page.split(['/', '?']).next().unwrap_or_default();
-        let is_part = part == "-" || ways("", None).iter().any(|(_, href)| href == part);
+        let is_part = part == "-" || frame::is_part(part);
         is_part && (has_mill || part != frame::Section::Mill.href()) && !page.contains(char::is_uppercase)
     };
     let Some(page) = text.strip_prefix('/').filter(is_page) else {
