@@ -66,7 +66,7 @@ async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address
     for part in [
         "1 open bit error</h2>",
         "content damaged",
-        "<td data-name=\"State\">1 open bit error</td>",
+        "mill/errors?account=repository\">1 open bit error</a></td>",
         "copies: <span class=\"tag bad\">bit error</span>",
         "An operator starts the repairs in copies",
         error["expected"].as_str().unwrap(),

@@ -151,10 +151,10 @@ fn open_bit_errors_are_urgent_and_lead_to_where_they_are_decided_about() {
     let page = |bit_errors| page_of(figures::live(), Some(figures::full()), &Recent { bit_errors, ..recent() });
     let html = page(OpenBitErrors::Open(2, Some(ago(7_300))));
     let shown = text(&html);
-    assert!(shown.contains("2 open bit errors oldest 2.0 h These copies in stores"), "{shown}");
+    assert!(shown.contains("2 open bit errors oldest 2.0 h Copies in stores"), "{shown}");
     assert!(html.contains("href=\"./mill/errors\""), "{html}");
     let shown = text(&page(OpenBitErrors::Unknown("the <b>catalogue</b> is away".to_owned())));
-    assert!(shown.contains("not known whether there are open bit errors The &#60;b&#62;catalogue"), "{shown}");
+    assert!(shown.contains("The number of open bit errors is unknown The &#60;b&#62;catalogue"), "{shown}");
     for none in [OpenBitErrors::NotAsked, OpenBitErrors::Open(0, None)] {
         assert!(!text(&page(none)).contains("bit error"));
     }
@@ -215,7 +215,7 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     assert!(html.contains(r#"data-values=",,,,,,8,4,,6""#), "{html}");
     for said in [
         "Throughput, completed: lowest 4 an hour, highest 8 an hour, latest 6 an hour",
-        "Age, longest wait, any state: lowest 4 min, highest 8 min, latest 6 min",
+        "Age, longest time in a state: lowest 4 min, highest 8 min, latest 6 min",
     ] {
         assert!(html.contains(&format!("aria-label=\"{said}\"")), "{html}");
     }

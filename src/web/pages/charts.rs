@@ -33,7 +33,7 @@ struct ChartsPage {
     /// Whether it has not changed since it was requested: data from Prometheus changes slowly.
     is_still: bool,
     /// Why there are no longer ranges; empty where there are.
-    more: &'static str,
+    has_more: bool,
     charts: Vec<Figure>,
 }
 
@@ -101,7 +101,7 @@ async fn page(
         up: if is_one { format!("{root}charts?range={}", query.range) } else { String::new() },
         ranges,
         is_still: !range.is_kept(),
-        more: if has_more { "" } else { "The mirror keeps six hours; --prometheus.url adds longer ranges." },
+        has_more,
         charts: figures.collect(),
     };
     Ok(render(StatusCode::OK, &page))
@@ -139,7 +139,7 @@ impl Figure {
             (Some(chart), None) if chart.series.is_empty() && kind == ChartKind::Storage => {
                 "Working storage is not measured here; --storage.path names its volume.".to_owned()
             }
-            (Some(_), None) => "There are no figures of this time yet.".to_owned(),
+            (Some(_), None) => "No data for this period yet.".to_owned(),
             _ => problem,
         };
         Self {
@@ -192,7 +192,7 @@ mod tests {
             up: String::new(),
             ranges: choices_of(None, Range::title),
             is_still: false,
-            more: "",
+            has_more: true,
             charts: kinds.iter().map(figure).collect(),
         };
         page.render().unwrap().len()

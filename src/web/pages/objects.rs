@@ -102,6 +102,8 @@ struct VersionRow {
 struct CopyRow {
     store: String,
     state: String,
+    /// Where its bit errors are listed; empty for none.
+    wrong_href: String,
     /// When it was complete; `None` where it is not.
     since: Option<Moment>,
     /// What is missing, and why; empty for nothing.
@@ -238,6 +240,8 @@ impl ObjectPage {
             batch.map(|batch| format!("{root}batches/{batch}")).unwrap_or_default()
         };
         let here = format!("{root}objects/{}", detail.object.ark);
+        let account = detail.bit_errors.first().map(|of| pair("account", &*of.error.account));
+        let errors_href = address(&format!("{root}mill/errors"), account.as_ref());
         let has_contents = state.objects().is_ok_and(Objects::has_contents);
         let download = |path: &str| {
             let [ark, version] = [detail.object.ark.clone(), detail.version.to_string()];
@@ -288,6 +292,7 @@ impl ObjectPage {
                 .map(|copy| CopyRow {
                     store: copy.store.clone(),
                     state: copy.state(),
+                    wrong_href: if copy.bit_errors > 0 { errors_href.clone() } else { String::new() },
                     since: copy.complete_since.map(|since| Moment::new(since, now)),
                     reason: visible(&copy.reason()),
                 })

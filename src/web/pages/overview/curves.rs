@@ -26,7 +26,7 @@ pub(super) struct Curve {
     pub(super) plot: Option<Plot>,
 }
 
-/// Throughput, jobs in progress, and the longest wait; `range` is that of the large charts.
+/// Throughput, jobs in progress, and the longest time of a job in its state; `range` is that of the large charts.
 pub(super) fn all(overview: &Overview, recent: &Recent, range: &str, now: Timestamp) -> Vec<Curve> {
     let on_path = || JobState::ALL.iter().copied().filter(|state| state.success().is_some());
     let in_work = |point: &Point| Some(on_path().map(|state| *point.jobs.get(Some(state)) as f64).sum());
@@ -56,7 +56,7 @@ pub(super) fn all(overview: &Overview, recent: &Recent, range: &str, now: Timest
         ),
         curve("under way", "", "work", Count(overview.under_way).to_string(), ChartKind::Jobs, &in_work),
         curve(
-            "longest wait, any state",
+            "longest time in a state",
             "",
             "wait",
             longest.map_or_else(|| "none".to_owned(), |longest| Ago(longest).to_string()),
