@@ -25,7 +25,9 @@ async fn an_action_is_shown_first_then_executed_once_and_recorded() {
     let ask = world.get(OPERATOR, RESUME).await;
     assert_eq!(ask.code, 200, "{}", ask.text);
     let cancel = "href=\"./jobs/jid0000000001\">Cancel<";
-    for said in ["Resume jid0000000001?", ">Failed<", ">Downloading<", "05-jid0000000001", "as oscar", cancel] {
+    let here = "href=\"./jobs\" aria-current=\"page\">Jobs";
+    for said in ["Resume jid0000000001?", ">Failed<", ">Downloading<", "05-jid0000000001", "act as oscar", cancel, here]
+    {
         assert!(ask.text.contains(said), "{said} is not in {}", ask.text);
     }
     assert_eq!(world.state(1).await, "Failed", "to ask changes nothing");

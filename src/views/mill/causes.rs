@@ -96,16 +96,18 @@ impl Looked<'_> {
         match morsel {
             Some(morsel) if morsel.error.is_some() => {
                 let why = as_sentence(morsel.error.as_deref().unwrap_or_default());
-                format!("{destination} differs from {source}, and the loop cannot scan the space: {why}")
+                format!("The copy in {destination} differs from {source}, and the loop cannot scan the space: {why}")
             }
             Some(morsel) if morsel.marker.as_ref().is_none_or(|marker| *marker < self.item.key) => {
-                format!("{destination} differs from {source}; the current loop has not reached this key yet.")
+                format!(
+                    "The copy in {destination} differs from {source}; the current loop has not reached this key yet."
+                )
             }
             Some(_) | None => {
                 let due = self.standing.next_loop.map(|due| format!(", which is due at {},", machine(due)));
                 let due = due.unwrap_or_default();
                 format!(
-                    "{destination} differs from {source}, and there is no task for that. If the change is recent, a process of the mill creates one within seconds; otherwise, the next loop{due} does."
+                    "The copy in {destination} differs from {source}, and there is no task for that. If the change is recent, a process of the mill creates one within seconds; otherwise, the next loop{due} does."
                 )
             }
         }
