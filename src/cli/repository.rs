@@ -33,7 +33,13 @@ pub(in crate::cli) struct PlaceArgs {
     config_file: Option<PathBuf>,
 
     /// The directory of the collections' profiles
-    #[arg(long = "profiles", value_name = "DIR", requires = "config_file")]
+    #[arg(
+        long = "profiles",
+        value_name = "DIR",
+        requires = "config_file",
+        env = "QUEUEKEEPER_PROFILES",
+        hide_env_values = true
+    )]
     profiles: Option<PathBuf>,
 }
 

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::program::{Ran, queuekeeper, run};
+use super::prompts::terminal;
 use super::stores::command;
 
 /// Lets the content of a file rot in place: its size and time stay.
@@ -21,6 +22,22 @@ pub(super) fn rot(file: &Path) {
     content[0] ^= 1;
     fs::write(file, content).unwrap();
     fs::File::options().write(true).open(file).unwrap().set_modified(modified).unwrap();
+}
+
+/// What a command writes to a terminal.
+fn on_terminal(home: &Path, arguments: &str) -> String {
+    let (mut ours, its) = terminal();
+    let file = home.join("config.yml");
+    let words: Vec<_> = arguments.split(' ').chain(["--config.file", file.to_str().unwrap()]).collect();
+    let mut command = queuekeeper(home, &words);
+    command.stdout(its.try_clone().unwrap()).stderr(its);
+    let mut child = command.spawn().unwrap();
+    // The child has the last handles of the other side: reading ends with it, by an error.
+    drop(command);
+    let mut screen = Vec::new();
+    let _ended = ours.read_to_end(&mut screen);
+    child.wait().unwrap();
+    String::from_utf8(screen).unwrap()
 }
 
 /// Lists what is wrong, and has it repaired.
@@ -221,6 +238,9 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
         7,
         &["one/main/theses/b/c: content damaged\n", "1 item proven by reading 4 bytes, 1 wrong", "1 wrong, 0 not"],
     );
+    // The line of progress makes room for each line that stays.
+    let screen = on_terminal(home, "mill verify one/main");
+    assert!(screen.contains("\r\x1b[Kone/main/theses/b/c: content damaged\r\n"), "{screen:?}");
     command(home, "catalogue check").await.is(0, &["no problems found"]);
 
     // What is wrong waits for a person, which is said where people look.

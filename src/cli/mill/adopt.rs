@@ -15,7 +15,7 @@ use super::verify::Named;
 use crate::cli::UsageError;
 use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
-use crate::cli::meter::ProgressLine;
+use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::mirror::words::{counted, size};
@@ -93,18 +93,16 @@ async fn recorded(session: &MillSession, checker: &Checker, scope: &Scope) -> an
 }
 
 async fn adopt(checker: &Checker, scope: &Scope, user: Option<&str>) -> Result<Adopted, String> {
-    let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
+    let mut lines = Lines::new();
     let verb = if user.is_some() { "adopted" } else { "would be adopted" };
     let mut say = |said: AdoptSaid| match said {
-        AdoptSaid::Progress(adopted) => progress.show(|| summary(&adopted, verb)),
+        AdoptSaid::Progress(adopted) => lines.progress(|| summary(&adopted, verb)),
         AdoptSaid::Left(key, why) => {
-            let line = format!("{}/{}: {why}\n", name(scope), shortened(&key.to_string()));
-            lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
+            lines.write(&format!("{}/{}: {why}\n", name(scope), shortened(&key.to_string())));
         }
     };
     let outcome = checker.adopt(scope, user, &mut say).await;
-    drop(progress);
-    lines.map_err(|error| error.to_string())?;
+    lines.end().map_err(|error| error.to_string())?;
     outcome
 }
 

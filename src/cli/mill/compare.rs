@@ -16,7 +16,7 @@ use super::PlaceArgs;
 use super::verify::Named;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
-use crate::cli::meter::ProgressLine;
+use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::mirror::words::{counted, size};
@@ -100,24 +100,23 @@ impl CompareArgs {
 struct Printed<'a> {
     scope: &'a Scope,
     format: Format,
-    progress: ProgressLine,
+    lines: Lines,
     has_any: bool,
-    written: anyhow::Result<()>,
 }
 
 impl<'a> Printed<'a> {
     fn begin(scope: &'a Scope, format: Format) -> Self {
-        Self { scope, format, progress: ProgressLine::new(), has_any: false, written: Ok(()) }
+        Self { scope, format, lines: Lines::new(), has_any: false }
     }
 
     fn say(&mut self, said: &CompareSaid<'_>) {
         let text = match said {
-            CompareSaid::Progress(compared) => return self.progress.show(|| summary(compared)),
-            CompareSaid::Kept(_space, place) => return output::note(&format!("kept as {place}")),
+            CompareSaid::Progress(compared) => return self.lines.progress(|| summary(compared)),
+            CompareSaid::Kept(_space, place) => return self.lines.note(&format!("kept as {place}")),
             CompareSaid::Differs(difference) => self.line(difference),
         };
         self.has_any = true;
-        self.written = std::mem::replace(&mut self.written, Ok(())).and_then(|()| output::write(&text));
+        self.lines.write(&text);
     }
 
     fn line(&self, difference: &Difference) -> String {
@@ -156,8 +155,7 @@ impl<'a> Printed<'a> {
     }
 
     fn end(self, compared: &Compared) -> anyhow::Result<()> {
-        drop(self.progress);
-        self.written?;
+        self.lines.end()?;
         output::write(&match self.format {
             Format::Table => format!("{}\n", summary(compared)),
             Format::Tsv if self.has_any => return Ok(()),

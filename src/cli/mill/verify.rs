@@ -12,7 +12,7 @@ use queuekeeper_store::{Key, SpaceName};
 use super::{PlaceArgs, background};
 use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
-use crate::cli::meter::ProgressLine;
+use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::config::MillConfig;
@@ -111,22 +111,17 @@ impl VerifyArgs {
         }
         let checker = server::mill::checker(&config, file.stores(), [&scope.store]).await?;
         let catalogue = checker.catalogue.clone();
-        let (mut progress, mut lines) = (ProgressLine::new(), Ok(()));
+        let mut lines = Lines::new();
         let mut say = |said: Said| match said {
-            Said::Progress(totals) => progress.show(|| summary(&totals)),
-            Said::Wrong(space, key, verdict) => {
-                let line = format!("{}: {verdict}\n", name(&scope, &space, &key));
-                lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
-            }
+            Said::Progress(totals) => lines.progress(|| summary(&totals)),
+            Said::Wrong(space, key, verdict) => lines.write(&format!("{}: {verdict}\n", name(&scope, &space, &key))),
             Said::Unchecked(space, key, why) => {
-                let line = format!("{}: not checked: {why}\n", name(&scope, &space, &key));
-                lines = std::mem::replace(&mut lines, Ok(())).and_then(|()| output::write(&line));
+                lines.write(&format!("{}: not checked: {why}\n", name(&scope, &space, &key)));
             }
         };
         let outcome = checker.verify(&scope, &mut say).await;
-        drop(progress);
         catalogue.close().await;
-        lines?;
+        lines.end()?;
         let totals = outcome.map_err(|why| CommandError::new(FAILED, why))?;
         if totals == Totals::default() && scope.space.is_some() {
             let why = match scope.key {
