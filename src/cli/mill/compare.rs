@@ -74,7 +74,7 @@ impl CompareArgs {
         let compared = match outcome {
             Ok(compared) => compared,
             Err(why) => {
-                printed.written?;
+                printed.lines.end()?;
                 return Err(CommandError::new(FAILED, why).into());
             }
         };
