@@ -78,6 +78,13 @@ pub(crate) struct QueueItem {
     pub(crate) restore: u64,
 }
 
+impl QueueItem {
+    /// Whether tasks of bit errors are among those that wait.
+    pub(crate) fn has_bit_errors(&self) -> bool {
+        self.queue == Queue::BitError.as_str() && self.waiting > 0
+    }
+}
+
 /// A process with workers.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct WorkerItem {

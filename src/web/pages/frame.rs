@@ -276,15 +276,11 @@ fn banner(view: &View) -> Option<Banner> {
 /// The names of the parts of the status page that a server has, or of all queues, and the ways there, for a page that knows
 /// nothing of a queue.
 pub(super) fn ways(root: &str, web: &Web) -> Vec<(String, String)> {
-    match &web.deployments {
-        Some(Deployments { all, this: None }) => {
-            all.iter().map(|name| (name.to_string(), format!("{root}{name}/"))).collect()
-        }
-        _ => {
-            let parts = Section::ALL.into_iter().filter(|part| is_there(*part, web.repository));
-            parts.map(|part| (part.name().to_owned(), format!("{root}{}", part.href()))).collect()
-        }
+    if let Some(Deployments { all, this: None }) = &web.deployments {
+        return all.iter().map(|name| (name.to_string(), format!("{root}{name}/"))).collect();
     }
+    let parts = Section::ALL.into_iter().filter(|part| is_there(*part, web.repository));
+    parts.map(|part| (part.name().to_owned(), format!("{root}{}", part.href()))).collect()
 }
 
 /// The way to the pages of all queues, and to the same part of the pages of each queue, where there are several.

@@ -5,7 +5,6 @@ use axum::extract::State as FromState;
 use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
-use queuekeeper_catalogue::tasks::Queue as CatalogueQueue;
 
 use super::super::frame::Frame;
 use super::super::render;
@@ -52,6 +51,7 @@ struct Queue {
     paused: String,
     /// Empty where none waits for its store.
     restore: String,
+    has_bit_errors: bool,
     is_empty: bool,
 }
 
@@ -200,11 +200,6 @@ impl Budget {
 }
 
 impl Queue {
-    /// Whether tasks of bit errors are among those that wait.
-    fn waits_for_decisions(&self) -> bool {
-        self.name == CatalogueQueue::BitError.as_str() && self.waiting != "0"
-    }
-
     fn new(item: &QueueItem, now: Timestamp) -> Self {
         let rate = item.done_per_minute;
         Self {
@@ -218,6 +213,7 @@ impl Queue {
             dead: Count(item.dead).to_string(),
             paused: if item.paused > 0 { Count(item.paused).to_string() } else { String::new() },
             restore: if item.restore > 0 { Count(item.restore).to_string() } else { String::new() },
+            has_bit_errors: item.has_bit_errors(),
             is_empty: item.waiting + item.in_work + item.held + item.dead + item.paused + item.restore == 0,
         }
     }
