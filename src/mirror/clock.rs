@@ -347,6 +347,16 @@ mod tests {
     }
 
     #[test]
+    fn a_write_that_takes_long_shows_an_offset_only_where_the_clocks_cannot_agree() {
+        // (how long after it was begun the write was made by a clock that may be ahead or behind, the offset then)
+        for (made, expected) in [(-2, -3_002), (-1, 0), (0, 0), (3_000, 0), (3_001, 1)] {
+            let mut clock = Clock::default();
+            clock.measured(1_010_000 + made, (moment(10_000, 1_010_000), moment(13_000, 1_013_000)));
+            assert_eq!(clock.offset(moment(20_000, 1_020_000)), Offset(expected), "{made}");
+        }
+    }
+
+    #[test]
     fn rounding_makes_no_offset() {
         for us in 0..2_000 {
             // A change in the very millisecond in which it is seen, and read at any part of another.

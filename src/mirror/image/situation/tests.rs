@@ -16,6 +16,8 @@ use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::record::ExpansionNote;
 use queuekeeper_queue::state::BatchState;
 
+mod own;
+
 /// By the servers' clock.
 const NOW_MS: i64 = 500_000_000;
 

@@ -39,6 +39,7 @@ fn store() -> Store {
         ("/locks/collections/demo", "{}"),
         ("/locks/storage/ark", ""),
         ("/junk", ""),
+        ("/queuekeeper/withdrawals/bid0000000003", r#"{"who":"anna","why":"","since":1000,"phase":"holding"}"#),
     ];
     let mut image = Image::default();
     for (second, (path, data)) in (0..).zip(znodes) {
@@ -56,7 +57,8 @@ fn store() -> Store {
             data_length: 0,
             num_children: 0,
         };
-        image.apply(Path::parse(path), &Found::Node { data: data.into(), stat });
+        let path = if path.starts_with("/queuekeeper") { Path::own(path).unwrap() } else { Path::parse(path) };
+        image.apply(path, &Found::Node { data: data.into(), stat });
     }
     image.finish();
     let writer = Writer::new();
@@ -107,7 +109,8 @@ fn a_reader_gets_what_is_known_of_one_item() {
     assert_eq!(store.held_collections_of(&[failed, held]), [("demo".into(), 1)]);
     assert_eq!(store.held_batches("demo").iter().map(|batch| batch.id.number()).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(store.batch(BatchId::new(3)).map(|detail| detail.batch.id), Some(BatchId::new(3)));
-    assert_eq!((store.batch(BatchId::new(9)), store.withdrawal(BatchId::new(3))), (None, None));
+    assert_eq!((store.batch(BatchId::new(9)), store.withdrawal(BatchId::new(9))), (None, None));
+    assert_eq!(store.withdrawal(BatchId::new(3)).map(|note| note.who).as_deref(), Some("anna"));
     assert_eq!([store.batch_of_uuid("u"), store.batch_of_uuid("v")], [Some(BatchId::new(3)), None]);
     assert_eq!(store.batch_collections(), Some(vec![("".into(), 1), ("demo".into(), 3)]));
     let lock = |path: &str| (store.locked_since(&Path::parse(path)), store.locked_by_servers(&Path::parse(path)));
