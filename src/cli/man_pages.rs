@@ -24,7 +24,12 @@ impl ManPagesArgs {
     pub(super) fn run(&self) -> anyhow::Result<()> {
         let shown = self.directory.display();
         fs::create_dir_all(&self.directory).with_context(|| format!("cannot create {shown}"))?;
-        clap_mangen::generate_to(super::command(), &self.directory)
+        clap_mangen::generate_to(described(super::command()), &self.directory)
             .with_context(|| format!("cannot write manual pages to {shown}"))
     }
+}
+
+/// What `-h` leaves out would be without its description.
+fn described(command: clap::Command) -> clap::Command {
+    command.mut_args(|argument| argument.hide_short_help(false)).mut_subcommands(described)
 }

@@ -162,6 +162,12 @@ async fn completions_and_manual_pages_are_generated_and_the_help_has_the_exit_co
         let page = std::fs::read_to_string(directory.join(format!("{name}.1"))).unwrap();
         assert!(page.starts_with(".ie") && has.iter().all(|part| page.contains(part)), "{page}");
     }
+    for file in std::fs::read_dir(&directory).unwrap() {
+        let page = std::fs::read_to_string(file.unwrap().path()).unwrap();
+        let lines: Vec<_> = page.lines().collect();
+        let is_bare = |pair: &&[&str]| pair[0].starts_with("\\fB\\-\\-") && pair[1].is_empty();
+        assert_eq!(lines.windows(2).find(is_bare), None, "a flag without a description");
+    }
     run(home, &["man-pages", "/proc/nowhere"]).await.is(1, &["cannot create /proc/nowhere"]);
     for command in ["status", "jobs", "job", "batch", "locks", "queue", "collection", "faults"] {
         run(home, &[command, "--help"])
