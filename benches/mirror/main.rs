@@ -13,6 +13,7 @@ mod histories;
 mod load;
 mod memory;
 mod pages;
+mod queues;
 mod scrape;
 mod served;
 mod served_actions;
@@ -84,6 +85,9 @@ async fn main() -> anyhow::Result<()> {
     }
     if wanted("steady") {
         steady::run(&sizes).await?;
+    }
+    if wanted("queues") {
+        queues::run(&sizes).await?;
     }
     if wanted("streams") {
         streams::run(&sizes).await?;

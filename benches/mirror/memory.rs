@@ -32,6 +32,9 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
 /// When the last walk ended.
 const LAST_WALK: &str = "queuekeeper_mirror_last_walk_timestamp_seconds";
 
+/// The flags with which a re-walk comes soon.
+pub(crate) const REWALK: [&str; 2] = ["--mirror.drift-interval", "40s"];
+
 /// How often the process is scraped while it settles.
 const SCRAPE_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -46,12 +49,24 @@ const MOST_SCRAPES: u32 = 70;
 /// An allocator gives memory back when it comes by, not when it is freed: the process is scraped, as it would be, until
 /// its size stays the same.
 async fn settled(server: &PrivateServer) -> anyhow::Result<(u64, u64)> {
-    let served = Served::start(&server.connect_string(), &["--mirror.drift-interval", "40s"]).await?;
+    let served = Served::start(&server.connect_string(), &REWALK).await?;
     served.forget_peak()?;
-    let first = served.metric(LAST_WALK, "").await?;
-    while served.metric(LAST_WALK, "").await? <= first {
+    rewalked(&served, "").await?;
+    settle(&served).await?;
+    Ok((served.memory("VmRSS")?, served.memory("VmHWM")?))
+}
+
+/// Waits until the queue whose series have these labels has been walked again.
+pub(crate) async fn rewalked(served: &Served, labels: &str) -> anyhow::Result<()> {
+    let first = served.metric(LAST_WALK, labels).await?;
+    while served.metric(LAST_WALK, labels).await? <= first {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    Ok(())
+}
+
+/// Scrapes it until its size stays the same.
+pub(crate) async fn settle(served: &Served) -> anyhow::Result<()> {
     let (mut calm, mut smallest) = (0, u64::MAX);
     for _ in 0..MOST_SCRAPES {
         tokio::time::sleep(SCRAPE_INTERVAL).await;
@@ -63,5 +78,5 @@ async fn settled(server: &PrivateServer) -> anyhow::Result<(u64, u64)> {
             break;
         }
     }
-    Ok((served.memory("VmRSS")?, served.memory("VmHWM")?))
+    Ok(())
 }
