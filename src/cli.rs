@@ -135,7 +135,8 @@ impl UsageError {
 /// Runs the command line and returns the exit code.
 #[must_use]
 pub fn run() -> ExitCode {
-    let matches = command().try_get_matches().unwrap_or_else(|error| conceal(error).exit());
+    let matches = command().try_get_matches();
+    let matches = matches.unwrap_or_else(|error| conceal(variables::blamed(error, &command())).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match block_on(cli.command.run()) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,5 +1,9 @@
 //! The environment variables of flags, made from the flags' names.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
 /// Gives each flag that configures something the variable of its name. Help does not show values: they may be secret.
@@ -40,6 +44,42 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
         Some(_) | None => "QUEUEKEEPER",
     };
     Some(format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase()))
+}
+
+/// Adds to an error of the command line which variables stand for flags that it names: nobody sees them on that line.
+pub(super) fn blamed(mut error: clap::Error, command: &Command) -> clap::Error {
+    let named = [ContextKind::InvalidArg, ContextKind::PriorArg].into_iter().filter_map(|kind| error.get(kind));
+    let named = named.flat_map(|value| match value {
+        ContextValue::String(flag) => vec![flag.as_str()],
+        ContextValue::Strings(flags) => flags.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    });
+    let longs =
+        named.filter_map(|flag| flag.strip_prefix("--")?.split([' ', '=']).next()).filter(|long| !is_given(long));
+    let variables: BTreeSet<String> = longs.flat_map(|long| set_for(command, long)).collect();
+    let hints: Vec<_> =
+        variables.into_iter().map(|variable| format!("{variable} is set in the environment").into()).collect();
+    if !hints.is_empty() {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
+    }
+    error
+}
+
+/// Whether the flag is on the command line, which precedes its variable.
+fn is_given(long: &str) -> bool {
+    let is_it = |given: &OsStr| {
+        let given = given.to_str().and_then(|given| given.strip_prefix("--")).unwrap_or_default();
+        given.split('=').next() == Some(long)
+    };
+    std::env::args_os().any(|given| is_it(&given))
+}
+
+/// The variables of the flag that are set, by all commands below one.
+fn set_for(command: &Command, long: &str) -> Vec<String> {
+    let own = command.get_arguments().filter(|argument| argument.get_long() == Some(long)).filter_map(Arg::get_env);
+    let own = own.filter(|variable| std::env::var_os(variable).is_some());
+    let own = own.map(|variable| variable.to_string_lossy().into_owned());
+    own.chain(command.get_subcommands().flat_map(|below| set_for(below, long))).collect()
 }
 
 #[cfg(test)]

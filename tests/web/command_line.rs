@@ -67,7 +67,15 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     let several = queuekeeper(&["jobs"]).env(queues.0, queues.1).output().unwrap();
     is_refused(&several, 2, &["--zookeeper", "names several queues (prod, stage)", "accepts only one"]);
     let variable = queuekeeper(&["serve"]).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
-    is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m"]);
+    let blamed = "QUEUEKEEPER_MIRROR_DROP_AFTER is set in the environment";
+    is_refused(&variable, 2, &["--mirror.drop-after", "'soon'", "1h30m", blamed]);
+    let files = [("QUEUEKEEPER_CONFIG_FILE", "config.yml"), ("QUEUEKEEPER_PROFILES", "profiles")];
+    let one_of = queuekeeper(&["object", "show", "a", "--data", "b"]).envs(files).output().unwrap();
+    is_refused(&one_of, 2, &["--data", "cannot be used with", "QUEUEKEEPER_CONFIG_FILE is set in the environment"]);
+    let given = ["serve", "--mirror.drop-after=never"];
+    let given = queuekeeper(&given).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
+    is_refused(&given, 2, &["--mirror.drop-after", "'never'"]);
+    assert!(!String::from_utf8_lossy(&given.stderr).contains(blamed), "{given:?}");
 }
 
 #[test]
