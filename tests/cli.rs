@@ -32,14 +32,17 @@ mod cli {
     mod mill_reports;
     mod mill_verify;
     mod packed;
+    mod pages;
     mod parts;
     mod profiles;
     mod program;
     mod prompts;
+    mod reader;
     mod repair_stopped;
     mod repairs;
     mod repository;
     mod rules;
+    mod services;
     mod standalone;
     mod start;
     mod status;
