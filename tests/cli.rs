@@ -12,6 +12,7 @@ mod cli {
     mod catalogue;
     mod chroot;
     mod client;
+    mod configured;
     mod copies;
     mod dashboards;
     mod deposit_check;
