@@ -25,7 +25,7 @@ const PARTS: [(&str, &str, usize, &str); 2] = [
 ];
 
 /// All blocks of other parts, and those that are left out of these, by their pages and beginnings.
-const BLOCKS: [(&str, &str, Use); 52] = [
+const BLOCKS: [(&str, &str, Use); 50] = [
     ("README.md", ".ci/install zookeeper && cargo run ", By("tests/demo/documented.rs")),
     ("README.md", ".ci/install zookeeper prometheus ", By("tests/demo/monitoring.rs")),
     ("README.md", "cargo run -- standalone", By("tests/cli/start.rs")),
@@ -96,16 +96,6 @@ const BLOCKS: [(&str, &str, Use); 52] = [
         Not("it installs a package, and stops its service; packaging/try installs it below a root of its own"),
     ),
     ("docs/start.md", ".ci/install zookeeper && cargo build", Not("it installs packages, and builds what is run here")),
-    (
-        "docs/start.md",
-        "queuekeeper mill reports --data",
-        Not("the loop begins up to a minute later; tests/cli/drill.rs waits for the report of one"),
-    ),
-    (
-        "docs/start.md",
-        "NUMBER  SPACE               STORE   RESULT",
-        Not("it is what that prints; tests/cli/mill_reports.rs has such lists"),
-    ),
     (
         "docs/start.md",
         "sudo apt install zookeeperd ",

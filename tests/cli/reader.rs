@@ -12,8 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
-/// How long what happens by itself may take, such as a copy.
-const LIMIT: Duration = Duration::from_mins(1);
+/// How long what happens by itself may take: a copy some seconds, and a loop of checks begins within a minute.
+const LIMIT: Duration = Duration::from_mins(2);
 
 /// The end of the output of a command, before its exit code.
 const ENDED: &str = "@@ended";
@@ -176,9 +176,16 @@ impl Terminal<'_> {
         let once = lines.iter().rposition(|line| !reads(&line.command)).map_or(0, |at| at + 1);
         let (first, repeated) = lines.split_at(once);
         let before: String = first.iter().map(|line| self.follow(line)).collect();
-        // Series come in the order in which they were first scraped.
         let shape = |text: &str| {
             let mut lines = shape(text);
+            // Reports are numbered as they are written, the newest first, and the checks of either space may end first.
+            if block.starts_with("queuekeeper mill reports") {
+                for line in &mut lines {
+                    *line = line.trim_start_matches(|c: char| c.is_ascii_digit()).to_owned();
+                }
+                lines.sort();
+            }
+            // Series come in the order in which they were first scraped.
             if block.starts_with("promtool ") {
                 lines.sort();
             }
