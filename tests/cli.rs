@@ -12,6 +12,7 @@ mod cli {
     mod catalogue;
     mod chroot;
     mod client;
+    mod configured;
     mod copies;
     mod dashboards;
     mod deposit_check;
@@ -32,14 +33,17 @@ mod cli {
     mod mill_reports;
     mod mill_verify;
     mod packed;
+    mod pages;
     mod parts;
     mod profiles;
     mod program;
     mod prompts;
+    mod reader;
     mod repair_stopped;
     mod repairs;
     mod repository;
     mod rules;
+    mod services;
     mod standalone;
     mod start;
     mod status;

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_testkit::documentation::block;
 
 fn rules() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboards/prometheus"))
@@ -36,6 +37,41 @@ fn each_alert_fires_when_it_should_and_no_other_does() {
             scope.spawn(move || promtool(&["test", "rules"], &[file]));
         }
     });
+}
+
+/// The queries of the documentation: those of a block, and that of an autoscaler.
+fn documented_queries() -> Vec<String> {
+    let block_of_queries = block("docs/metrics.md", "# a state whose oldest waiting job");
+    let mut queries: Vec<_> = block_of_queries.split("\n\n").map(str::to_owned).collect();
+    let scaled: serde_json::Value = serde_saphyr::from_str(block("docs/mill.md", "triggers:\n")).unwrap();
+    queries.push(scaled["triggers"][0]["metadata"]["query"].as_str().unwrap().to_owned());
+    queries
+}
+
+#[test]
+fn the_queries_of_the_documentation_are_valid_and_name_what_there_is() {
+    let queries = documented_queries();
+    assert!(queries.len() > 2, "{queries:?}");
+    let rules = queries
+        .iter()
+        .zip(0..)
+        .map(|(query, number)| serde_json::json!({"record": format!("documented:{number}"), "expr": query}));
+    let rules: Vec<_> = rules.collect();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("queries.yml");
+    let groups = serde_json::json!({"groups": [{"name": "documented", "rules": rules}]});
+    std::fs::write(&file, groups.to_string()).unwrap();
+    promtool(&["check", "rules"], &[file]);
+    let golden = include_str!("../golden/metrics.txt");
+    let (records, all) = (read("recording.yml"), queries.concat());
+    let words = all.split(|c: char| !(c.is_ascii_alphanumeric() || "_:".contains(c)));
+    let named: BTreeSet<_> =
+        words.filter(|word| ["merritt_", "queuekeeper_", "mill:"].iter().any(|of| word.starts_with(of))).collect();
+    assert!(named.len() > 3, "{named:?}");
+    for name in named {
+        let is_there = golden.contains(&format!("# TYPE {name} ")) || records.contains(&format!("record: {name}"));
+        assert!(is_there, "{name} is neither a metric nor recorded by a rule");
+    }
 }
 
 /// The texts that follow a key, up to the end of the line.

@@ -4,6 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use queuekeeper_testkit::documentation::block;
 use queuekeeper_testkit::postgres::Postgres;
 
 use super::program::{Ran, run};
@@ -49,6 +50,16 @@ async fn a_database_is_created_prepared_and_migrated_only_when_that_is_asked_for
     probe(home).await.is(0, &[&said]);
     command(home, "catalogue check").await.is(1, &["check it with the queuekeeper that wrote it, or migrate it"]);
     assert_eq!(version(), before);
+
+    // One that was created as the documentation says, by a user who owns nothing else.
+    let create = block("docs/stores.md", "CREATE ROLE keeper ").replace("'...'", &format!("'{}'", server.password()));
+    for statement in create.replace("keeper", "owner_of_it").split_inclusive(';').filter(|part| part.contains(';')) {
+        server.sql("postgres", statement);
+    }
+    let owned = format!("postgres://owner_of_it@127.0.0.1:{}/catalogue", server.port());
+    configure(home, &format!("{{url: \"{owned}\", password_file: password}}"));
+    command(home, "catalogue migrate").await.is(0, &["created with schema"]);
+    configure(home, &format!("{{url: \"{url}\", password_file: password}}"));
 
     server.sql("postgres", "ALTER DATABASE records SET default_transaction_read_only = on");
     probe(home).await.is(1, &["read-only; make the file and its directory (or the database) writable"]);

@@ -4,7 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
+use queuekeeper_testkit::documentation::block;
+
 use super::program::run;
+use super::reader::Reader;
 
 /// Runs a program that reads a file; it must find no errors.
 fn is_right(program: &str, arguments: &[&str], file: &Path) {
@@ -82,4 +85,41 @@ async fn links_have_the_public_address() {
     run(home.path(), &arguments).await.is(0, &["wrote"]);
     assert!(read("prometheus/prometheus.yml").contains("    metrics_path: /metrics\n"));
     assert!(read("prometheus/alerts.yml").contains(&format!("runbook_url: {url}/runbook#failed-jobs\n")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_files_are_put_in_place_by_the_commands_of_the_documentation_and_added_to_other_configurations() {
+    let mut reader = Reader::new();
+    for (name, own) in [(" /etc/", "etc/"), (" /var/", "var/")] {
+        reader.replace(name, format!(" {}", reader.at(own)));
+    }
+    // The group of Prometheus, which only its package makes.
+    reader.replace("-g prometheus", format!("-g {}", rustix::process::getegid().as_raw()));
+    // What the packages of Prometheus and Grafana make.
+    for name in ["etc/prometheus", "etc/grafana/provisioning"] {
+        std::fs::create_dir_all(reader.at(name)).unwrap();
+    }
+    reader.terminal().follow_all(block("docs/alerts.md", "queuekeeper dashboards files "));
+    let token = std::fs::read_to_string(reader.at("etc/prometheus/alertmanager.token")).unwrap();
+    assert!(token.starts_with("qk_") && token.lines().count() == 1, "{token}");
+    for name in
+        ["var/lib/grafana/dashboards/queuekeeper/overview.json", "etc/grafana/provisioning/dashboards/provider.yml"]
+    {
+        assert!(Path::new(&reader.at(name)).exists(), "{name}");
+    }
+
+    let add = |name: &str, before: &str, block: &str| {
+        let file = reader.home().join("etc/prometheus").join(name);
+        std::fs::write(&file, format!("{before}{block}")).unwrap();
+        file
+    };
+    let scraped = block("docs/alerts.md", "rule_files: ");
+    is_right("promtool", &["check", "config"], &add("prometheus.yml", "", scraped));
+    // The line that is not for everybody.
+    std::fs::write(reader.at("etc/prometheus/prometheus.token"), "qk_").unwrap();
+    let with_token = scraped.replace("# authorization:", "authorization:");
+    assert_ne!(with_token, scraped);
+    is_right("promtool", &["check", "config"], &add("prometheus.yml", "", &with_token));
+    let receivers = block("docs/alerts.md", "receivers: ");
+    is_right("amtool", &["check-config"], &add("alertmanager.yml", "route: {receiver: queuekeeper}\n", receivers));
 }

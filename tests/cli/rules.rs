@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::program::run;
+use super::reader::Reader;
 use super::world::World;
+use queuekeeper_testkit::documentation::{block, commands};
 use queuekeeper_testkit::tree::read_tree;
 
 const SHIPPED: &str = include_str!("../../dashboards/queuekeeper/config.yml");
@@ -75,4 +77,22 @@ async fn a_test_shows_what_would_happen_now_and_does_nothing() {
     let junk = write("junk.json", "{");
     test(&junk).await.is(2, &["junk.json", "unexpected end of JSON (line 1"]);
     test("nothing.json").await.is(2, &["--alert", "nothing.json"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rule_of_the_documentation_is_tried_by_its_commands() {
+    let world = World::new("documented-rule").await;
+    let mut reader = Reader::new();
+    reader.replace("zk1:2181/merritt", &world.address);
+    reader.replace("/data/ingest", world.home.path().display().to_string());
+    std::fs::write(reader.at("config.yml"), block("docs/alerts.md", "alerts:\n  rules:")).unwrap();
+    let firing = payload(&json!({"alertname": "MerrittJobsFailed"}), "firing");
+    std::fs::write(reader.at("payload.json"), firing).unwrap();
+    let mut terminal = reader.terminal();
+    let lines = commands(block("docs/alerts.md", "queuekeeper rules check "));
+    let [check, test] = &lines[..] else { panic!("{lines:#?}") };
+    let checked = terminal.follow(check);
+    assert!(checked.contains("config.yml is valid: 1 rule") && checked.contains("try-again (dry-run)"), "{checked}");
+    let tested = terminal.follow(test);
+    assert!(tested.contains("try-again (dry run): would_act") && tested.contains("resume 1 of 1"), "{tested}");
 }

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::program::Demo;
+use queuekeeper_testkit::documentation::block;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_mins(4);
@@ -40,7 +41,9 @@ fn shipped(file: &str, mark: &str) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stall_fires_the_alert_and_the_rule_holds_and_releases_a_collection() {
-    let mut demo = Demo::start(&["--with-prometheus", "--jobs", "300", "--rate", "40"]);
+    let documented = block("README.md", ".ci/install zookeeper prometheus ").trim();
+    let (_, option) = documented.split_once(" && cargo run -- demo ").unwrap();
+    let mut demo = Demo::start(&[option, "--jobs", "300", "--rate", "40"]);
     let [prometheus, alertmanager, directory] = demo.monitoring.clone().expect("they are printed");
 
     eventually(LIMIT, "the demo is scraped", async || {

@@ -5,6 +5,7 @@
 #![expect(clippy::missing_panics_doc, reason = "what fails in a helper fails the test")]
 
 pub mod certs;
+pub mod documentation;
 pub mod ezid;
 pub mod faulty;
 mod flush;
