@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use zookeeper_client::{Acl, AuthId, Client, CreateMode, Error, Permission};
 
 use super::least::{Program, privileges};
-use super::site::{JSON, write_tokens};
+use super::site::{Asker, JSON, write_tokens};
 use super::world::LIMIT;
 
 const FOLDERS: [&str; 4] = ["batch-completed", "batch-deleted", "batch-failed", "batch-processing"];
@@ -116,12 +116,25 @@ const ACTIONS: [(&str, &str); 25] = [
     ("pause", "queue:accessLarge"),
 ];
 
+/// A rule that resumes what has failed.
+const RULE: &str = "alerts:
+  budget: {items: 100, per: 1h}
+  rules:
+    - name: again
+      alert: MerrittJobsFailed
+      action: resume_jobs
+      mode: enforce
+      select: {limit: 5}
+      budget: {items: 8, per: 1h}
+      cooldown: 1s
+";
+
 /// The tree, and who acts on it.
 struct Acting {
     /// With the credentials of the server.
     client: Client,
     program: Program,
-    admin: String,
+    askers: Vec<Asker>,
 }
 
 impl Acting {
@@ -148,11 +161,10 @@ impl Acting {
         // Without the credentials nothing is shown.
         assert_eq!(connect(&servers).await.get_data(&top).await.unwrap_err(), Error::NoAuth);
 
-        let askers = write_tokens(home, "");
-        let admin = askers.into_iter().find(|asker| asker.role == Some(Role::Admin)).unwrap().header.unwrap();
+        let askers = write_tokens(home, RULE);
         let acl = format!("auth::{}", least());
         let flags = ["--zookeeper.auth-file", auth_file.to_str().unwrap(), "--zookeeper.acl", &acl];
-        Self { client, program: Program::start(home, &address, &flags).await, admin }
+        Self { client, program: Program::start(home, &address, &flags).await, askers }
     }
 
     async fn act(&self, action: &str, on: &str) -> (u16, Value) {
@@ -163,10 +175,14 @@ impl Acting {
         if action == "break_lock" {
             body["force"] = json!(true);
         }
-        let request =
-            reqwest::Client::new().post(format!("{}/api/v1/actions", self.program.base)).body(body.to_string());
-        let request = request.header(AUTHORIZATION, &self.admin).header(CONTENT_TYPE, JSON);
-        let answer = request.send().await.unwrap();
+        self.post(Role::Admin, "actions", &body).await
+    }
+
+    async fn post(&self, role: Role, path: &str, body: &Value) -> (u16, Value) {
+        let request = reqwest::Client::new().post(format!("{}/api/v1/{path}", self.program.base));
+        let header = self.askers.iter().find(|asker| asker.role == Some(role)).unwrap().header.as_ref().unwrap();
+        let request = request.header(AUTHORIZATION, header).header(CONTENT_TYPE, JSON);
+        let answer = request.body(body.to_string()).send().await.unwrap();
         (answer.status().as_u16(), serde_json::from_str(&answer.text().await.unwrap()).unwrap())
     }
 
@@ -198,10 +214,22 @@ async fn each_action_is_done_with_exactly_the_rights_that_the_table_names() {
     for (action, on) in ACTIONS {
         acting.done(action, on).await;
     }
+    // And what a rule does.
+    let alert = json!({"status": "firing", "labels": {"alertname": "MerrittJobsFailed"},
+        "startsAt": "2026-11-21T10:00:00Z", "fingerprint": "0f1e2d3c4b5a6978"});
+    let alerts = json!({"version": "4", "groupKey": "x", "status": "firing", "receiver": "r", "alerts": [alert]});
+    eventually(LIMIT, "the job that has failed is resumed", async || {
+        let (code, answer) = acting.post(Role::Alertmanager, "alerts", &alerts).await;
+        assert!([200, 503].contains(&code), "{code} {answer}");
+        let (status, _) = acting.client.get_data("/jobs/jid0000000003/status").await.unwrap();
+        let status: Value = serde_json::from_slice(&status).unwrap();
+        status["status"] != "Failed"
+    })
+    .await;
     assert_eq!(acting.program.failures(""), [""; 0]);
     // No znode gives more, neither those of before nor those that the server has made.
     let tree = read_tree(&acting.client, "/", &[]).await;
-    for path in ["/queuekeeper/clock", "/locks/queue/accessLarge"] {
+    for path in ["/queuekeeper/clock", "/queuekeeper/rules", "/locks/queue/accessLarge"] {
         assert!(tree.contains_key(path), "{path}: {tree:?}");
     }
     for path in tree.keys() {
