@@ -22,6 +22,9 @@ mod web {
     mod harness;
     mod hosts;
     mod jobs;
+    mod least;
+    mod least_acl;
+    mod least_grants;
     mod odd;
     mod overview;
     mod page;

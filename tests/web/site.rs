@@ -72,6 +72,12 @@ const STORES: &str =
 /// A file with a token for each role and these stores, and who shows them.
 fn tokens(stores: &str) -> (ConfigFile, Vec<Asker>) {
     let files = tempfile::tempdir().unwrap();
+    let askers = write_tokens(files.path(), stores);
+    (ConfigFile::read(&files.path().join("config.yml")).unwrap(), askers)
+}
+
+/// Writes the same as `config.yml` into a directory.
+pub(crate) fn write_tokens(files: &Path, stores: &str) -> Vec<Asker> {
     let (mut lines, mut askers) = (String::new(), vec![Asker { role: None, header: None }]);
     // One who sends messages of a store needs one that sends them.
     let has_messages = stores.contains("store_events:");
@@ -81,11 +87,23 @@ fn tokens(stores: &str) -> (ConfigFile, Vec<Asker>) {
         lines.push('\n');
         askers.push(Asker { role: Some(role), header: Some(format!("Bearer {}", secret.reveal())) });
     }
-    std::fs::write(files.path().join("tokens.yml"), lines).unwrap();
-    let config = files.path().join("config.yml");
+    std::fs::write(files.join("tokens.yml"), lines).unwrap();
     let text = format!("tokens_file: tokens.yml\ndepositors: {{depositor: {{profiles: [demo]}}}}\n{stores}");
-    std::fs::write(&config, text).unwrap();
-    (ConfigFile::read(&config).unwrap(), askers)
+    std::fs::write(files.join("config.yml"), text).unwrap();
+    askers
+}
+
+/// The configuration of a catalogue and a mill, whose stores are directories that this makes.
+pub(crate) fn mill_in(home: &Path, catalogue: &str) -> String {
+    for name in ["main", "replica", "policies"] {
+        std::fs::create_dir(home.join(name)).unwrap();
+    }
+    let home = home.display();
+    format!(
+        "stores:\n  main: {{url: \"file://{home}/main\"}}\n  replica: {{url: \"file://{home}/replica\"}}\n\
+         catalogue: {{{catalogue}}}\nmill:\n  accounts:\n    account1: {{stores: {{\"1\": main, \"2\": replica}}}}\n  \
+         policies: {{directory: \"{home}/policies\"}}\n"
+    )
 }
 
 impl<'a> Site<'a> {
@@ -113,19 +131,16 @@ impl<'a> Site<'a> {
 
     /// The same with a catalogue and a mill, which are in this directory.
     pub(crate) async fn with_mill(world: &'a World, home: &Path) -> Self {
-        for name in ["main", "replica", "policies"] {
-            std::fs::create_dir(home.join(name)).unwrap();
-        }
-        let home = home.display();
-        let catalogue = format!("sqlite:{home}/catalogue.db");
+        let catalogue = format!("sqlite:{}/catalogue.db", home.display());
         Catalogue::open(&catalogue).await.unwrap().close().await;
-        let (file, askers) = tokens(&format!(
-            "stores:\n  main: {{url: \"file://{home}/main\"}}\n  replica: {{url: \"file://{home}/replica\"}}\n\
-             catalogue: {{url: \"{catalogue}\"}}\nmill:\n  accounts:\n    account1: {{stores: {{\"1\": main, \"2\": replica}}}}\n  \
-             policies: {{directory: \"{home}/policies\"}}\n"
-        ));
+        let (file, askers) = tokens(&mill_in(home, &format!("url: \"{catalogue}\"")));
         let (base, served) = world.whole(file).await;
         Self { world, base, askers, is_closed: false, _served: Some(served) }
+    }
+
+    /// A server that runs elsewhere.
+    pub(crate) fn at(world: &'a World, base: String, askers: Vec<Asker>) -> Self {
+        Self { world, base, askers, is_closed: false, _served: None }
     }
 
     /// A server without users who may request actions: with other users, or open to every caller.

@@ -251,8 +251,8 @@ fn missing_grant(text: &str) -> &'static str {
     } else if text.contains("must be owner") {
         "ALTER TABLE .. OWNER TO it, since it changes the schema"
     } else {
-        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it, and USAGE ON ALL SEQUENCES, or make it \
-         the owner of all tables"
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO it (SELECT for a server that only shows), \
+         or make it the owner of all tables"
     }
 }
 

@@ -58,6 +58,8 @@ pub mod repairs;
 mod schema;
 pub mod space_stats;
 pub mod tasks;
+#[cfg(test)]
+mod test_server;
 
 pub use catalogue::Catalogue;
 pub use error::{Error, ErrorKind};

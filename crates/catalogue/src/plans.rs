@@ -2,7 +2,6 @@
 
 use queuekeeper_store::Key;
 use queuekeeper_store::store::Item;
-use queuekeeper_testkit::postgres::Postgres;
 use uuid::Uuid;
 
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
@@ -28,6 +27,7 @@ use crate::policies::POLICIES;
 use crate::repairs::{OF_ACCOUNT as REPAIRS, OF_COPY, TODAY};
 use crate::space_stats::NEWEST;
 use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
+use crate::test_server::SERVER;
 
 /// Every list, with arguments of the right types.
 fn lists() -> Vec<(&'static str, Vec<Value>)> {
@@ -165,8 +165,7 @@ async fn every_list_goes_by_an_index_in_sqlite() {
 
 #[tokio::test]
 async fn every_list_goes_by_an_index_in_postgres() {
-    let server = Postgres::start();
-    let catalogue = Catalogue::open(&server.create("plans")).await.unwrap();
+    let catalogue = Catalogue::open(&SERVER.create("plans")).await.unwrap();
     assert_fast(&catalogue).await;
     catalogue.close().await;
 }

@@ -180,35 +180,4 @@ async fn newest_applied(session: &mut Session) -> Result<i64, Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::Catalogue;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_catalogue_of_each_earlier_version_is_copied_and_then_brought_up_to_date() {
-        let directory = tempfile::tempdir().unwrap();
-        for version in 1..NEWEST {
-            let path = directory.path().join(format!("{version}.db"));
-            let url = format!("sqlite:{}", path.display());
-            let database = Database::connect(&url).await.unwrap();
-            let mut session = database.begin().await.unwrap();
-            let outcome = bring_to(&mut session, version).await;
-            let (id, _) = session.end(outcome).await.unwrap();
-            database.close().await;
-
-            let copy = directory.path().join(format!("{version}.db.schema-{version}"));
-            let (catalogue, migrated) = Catalogue::migrate(&url).await.unwrap();
-            assert_eq!((migrated.from, migrated.to, migrated.backup.as_ref()), (version, NEWEST, Some(&copy)));
-            assert_eq!((catalogue.id(), catalogue.check().await.unwrap().len()), (id, 0));
-            catalogue.close().await;
-            let kept = Catalogue::open_as_is(&format!("sqlite:{}", copy.display())).await.unwrap();
-            assert_eq!((kept.id(), kept.schema()), (id, version));
-            kept.close().await;
-
-            let (catalogue, again) = Catalogue::migrate(&url).await.unwrap();
-            assert_eq!((again.from, again.backup), (NEWEST, None));
-            catalogue.close().await;
-        }
-    }
-}
+mod tests;

@@ -1,8 +1,8 @@
--- When the content of a copy was written: since then, what has no proof waits for one.
+-- When the content of a copy was written, or deleted: since then, what has no proof waits for one.
 ALTER TABLE copies ADD COLUMN written {int} NOT NULL DEFAULT 0;
 UPDATE copies SET written = COALESCE((
     SELECT audit_log.time FROM items JOIN audit_log ON audit_log.store = copies.store AND audit_log.space = items.space
-        AND audit_log.key = items.key AND audit_log.change IN ('add', 'update', 'copy')
+        AND audit_log.key = items.key AND audit_log.change IN ('add', 'update', 'copy', 'delete')
     WHERE items.id = copies.item ORDER BY audit_log.seq DESC LIMIT 1), (SELECT created FROM catalogue), 0);
 
 -- How many items of a space have a proof of a kind, by the day of that (of UTC, counted from 1970); those that have none, by the
