@@ -25,7 +25,7 @@ const PARTS: [(&str, &str, usize, &str); 2] = [
 ];
 
 /// All blocks of other parts, and those that are left out of these, by their pages and beginnings.
-const BLOCKS: [(&str, &str, Use); 50] = [
+const BLOCKS: [(&str, &str, Use); 51] = [
     ("README.md", ".ci/install zookeeper && cargo run ", By("tests/demo/documented.rs")),
     ("README.md", ".ci/install zookeeper prometheus ", By("tests/demo/monitoring.rs")),
     ("README.md", "cargo run -- standalone", By("tests/cli/start.rs")),
@@ -38,7 +38,8 @@ const BLOCKS: [(&str, &str, Use); 50] = [
         ),
     ),
     ("README.md", ".ci/install && .ci/test", Not("it is what runs this test")),
-    ("SECURITY.md", "GRANT USAGE ", Around("crates/catalogue/tests/catalogue/support.rs", "worker")),
+    ("SECURITY.md", "GRANT USAGE ON SCHEMA public TO worker;", By("crates/catalogue/tests/catalogue/support.rs")),
+    ("SECURITY.md", "GRANT USAGE ON SCHEMA public TO reader;", By("tests/web/least_grants.rs")),
     (
         "SECURITY.md",
         "{\n  \"Version\": \"2012-10-17\",\n  \"Statement\": [\n    {\"Effect\"",

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::command_line::queuekeeper;
 use super::world::LIMIT;
 
-pub(crate) const SECURITY: &str = include_str!("../../SECURITY.md");
+const SECURITY: &str = include_str!("../../SECURITY.md");
 
 /// The privileges of a part by the table of SECURITY.md: on znodes, and in the catalogue.
 pub(crate) fn privileges(part: &str) -> (&'static str, &'static str) {

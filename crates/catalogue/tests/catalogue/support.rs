@@ -8,6 +8,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_store::audit::{Change, Intent, Settlement, Subject};
 use queuekeeper_store::store::EntityTag;
 use queuekeeper_store::{Algorithm, Digest, Digests, Key};
+use queuekeeper_testkit::documentation::block;
 use queuekeeper_testkit::postgres::Postgres;
 use sqlx::Connection as _;
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
@@ -25,10 +26,7 @@ pub(crate) static SERVER: LazyLock<Postgres> = LazyLock::new(|| {
 const WORKER: &str = "worker";
 
 /// What SECURITY.md has an owner grant to that user.
-static LEAST: LazyLock<&str> = LazyLock::new(|| {
-    let (_, behind) = include_str!("../../../../SECURITY.md").split_once("```sql\n").expect("it has the grants");
-    behind.split("```").next().unwrap()
-});
+static LEAST: LazyLock<&str> = LazyLock::new(|| block("SECURITY.md", "GRANT USAGE ON SCHEMA public TO worker;"));
 
 /// What an owner does after an upgrade.
 pub(crate) async fn grant(url: &str) {
