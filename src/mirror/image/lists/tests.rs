@@ -19,6 +19,8 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, State};
 
+mod plain;
+
 /// By the servers' clock, in milliseconds.
 const NOW_MS: i64 = 500_000_000;
 
@@ -69,8 +71,8 @@ fn any_znode() -> impl Strategy<Value = (String, Option<String>, i64, Option<i64
         5 => named.prop_map(|path| (path.to_owned(), String::new())),
     ];
     let session = prop_oneof![9 => (0i64..4).prop_map(Some), 1 => Just(None)];
-    // At the bounds of the bands, and a moment before them.
-    let age = (prop_oneof![0i64..3, 0i64..140], 0i64..3).prop_map(|(hours, ms)| hours * 3_600_000 + ms);
+    // At the bounds of the bands, and a moment before and after them.
+    let age = (prop_oneof![0i64..3, 0i64..140], -2i64..3).prop_map(|(hours, ms)| hours * 3_600_000 + ms);
     (path, option::weighted(0.85, Just(())), age, session)
         .prop_map(|((path, data), is_there, age, session)| (path, is_there.map(|()| data), age, session))
 }
