@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn entries_of_one_job_with_impossible_priorities_are_counted_one_by_one() {
         let folder = StateFolder::from(JobState::Pending);
-        let odd = [entry(100, 7), entry(101, 7), entry(-1, 7), entry(-2, 7)];
+        let odd = [entry(100, 6), entry(101, 6), entry(-1, 6), entry(-2, 6)];
         let mut order = Order::default();
         for entry in &odd {
             order.note(&folder, *entry, true);
         }
         let jobs = |order: &Order| order.jobs(JobState::Pending).map(JobId::number).collect::<Vec<_>>();
-        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(11, 0))), (vec![7; 4], (4, 0)));
+        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(11, 0))), (vec![6; 4], (4, 0)));
         order.note(&folder, odd[0], false);
-        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(10, 9))), (vec![7; 3], (2, 0)));
+        assert_eq!((jobs(&order), order.ahead(JobState::Pending, entry(10, 9))), (vec![6; 3], (2, 0)));
     }
 }
