@@ -8,6 +8,7 @@ mod queue {
     mod numbers;
     mod outcome;
     mod plans;
+    mod polls;
     mod purge;
     mod repairs;
     mod steps;
