@@ -192,6 +192,16 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     assert!(error.to_string().contains("has another holder"), "{error}");
     assert_eq!(world.tree().await, before);
 
+    // The lock of any item goes with the status that was read beside it.
+    world.make(&[("/access/small/qid0000000001", ""), ("/access/small/qid0000000001/status", "{}")]).await;
+    for item in ["/batches/bid0000000000", "/access/small/qid0000000001"] {
+        let lock = format!("{item}/lock");
+        world.raw.create(&lock, b"", &EPHEMERAL).await.unwrap();
+        let seen = world.queue.find_lock(&Path::parse(&lock)).await.unwrap().unwrap();
+        let plan = world.queue.plan_break_lock(&seen).await.unwrap();
+        assert_eq!(plan.to_string(), format!("check {item}/status at version 0\ndelete {lock} at version 0\n"));
+    }
+
     let ingest = path::Queue::Ingest;
     let pause = world.queue.pause(ingest, "me", "disk", now()).await.unwrap();
     let hold = world.queue.hold_collection("demo", "me", "disk", now()).await.unwrap();
