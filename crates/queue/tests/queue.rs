@@ -11,6 +11,7 @@ mod queue {
     mod polls;
     mod purge;
     mod repairs;
+    mod sizes;
     mod steps;
     mod transitions;
     mod withdrawal;

@@ -35,6 +35,7 @@ fn target(number: u32, priority: i64) -> JobTarget {
 async fn a_plan_tells_the_state_of_the_batch_and_the_hold_on_the_collection_however_it_was_guessed() {
     let world = World::new(&borrowed(&nodes("Failed", &[(1, "Held"), (2, "Failed"), (3, "Failed")]))).await;
     let hold = world.queue.hold_collection("demo", "me", "disk", now()).await.unwrap();
+    world.queue.hold_collection("other", "you", "tape", now()).await.unwrap();
     let release = JobChange::to(JobState::Pending).by_operator();
     let before = world.tree().await;
     let job = world.queue.load_job(JobId::new(1)).await.unwrap();
@@ -169,6 +170,17 @@ async fn a_batch_with_a_locked_job_is_neither_deleted_nor_purged_and_nothing_is_
         assert!(error.to_string().starts_with(&holder), "{error}");
         assert_eq!(world.tree().await, before);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_status_was_changed_more_often_than_its_other_znodes_is_purged_whole() {
+    let world = World::new(&borrowed(&nodes("Failed", &[(2, "Deleted")]))).await;
+    let status = "/jobs/jid0000000002/status";
+    let data = world.raw.get_data(status).await.unwrap().0;
+    world.raw.set_data(status, &data, None).await.unwrap();
+    let plan = world.queue.plan_purge_job(target(2, 5).at_version(1)).await.unwrap();
+    world.queue.commit(&plan.transaction).await.unwrap();
+    assert!(!world.exists("/jobs/jid0000000002").await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

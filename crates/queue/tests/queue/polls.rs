@@ -2,10 +2,10 @@
 
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::AccessQueue;
-use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, SkipReason, SkippedItem};
 
-use queuekeeper_testkit::queue::{World, base, borrowed, now};
+use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
 
 /// What is passed over, by its path, and a word for why.
 fn reasons(skipped: &[SkippedItem]) -> Vec<(String, &'static str)> {
@@ -65,4 +65,20 @@ async fn a_batch_of_a_held_collection_is_set_held_by_who_expands_it_and_no_other
         let state = world.queue.load_batch(batch).await.unwrap().state();
         assert_eq!(state, Some(if is_set_held { BatchState::Held } else { BatchState::Processing }));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_another_works_on_is_not_told_whatever_is_wrong_with_it() {
+    let mut nodes = [base(), job(1, "Pending")].concat();
+    nodes.retain(|(path, _)| path != "/jobs/jid0000000001/space_needed");
+    let world = World::new(&borrowed(&nodes)).await;
+    let lock = "/jobs/jid0000000001/lock";
+    world.raw.create(lock, b"", &EPHEMERAL).await.unwrap();
+    let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    assert!(poll.next(now()).await.unwrap().is_none());
+    assert_eq!(poll.skipped, []);
+    world.raw.delete(lock, None).await.unwrap();
+    let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    assert!(poll.next(now()).await.unwrap().is_none());
+    assert_eq!(reasons(&poll.skipped), [("/jobs/states/pending/05-jid0000000001".to_owned(), "unloadable")]);
 }

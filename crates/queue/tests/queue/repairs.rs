@@ -266,3 +266,16 @@ async fn a_batch_that_has_folders_of_jobs_or_jobs_that_name_it_is_not_acquired_a
         assert_eq!((found.is_err(), found.as_ref().err().is_some_and(is_told)), (is_refused, is_refused), "{found:?}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_being_stored_by_whichever_znode_of_its_job_names_it() {
+    let identifiers = Set("/jobs/jid0000000003/identifiers", r#"{"primary_id":"ark:/1/9"}"#);
+    let configuration = Set("/jobs/jid0000000003/configuration", r#"{"profile":"demo","objectID":"ark:/1/9"}"#);
+    for made in [&[][..], &[identifiers], &[configuration], &[identifiers, configuration]] {
+        let world = World::new(&borrowed(&healthy())).await;
+        spoil(&world, &[Make("/locks/storage/ark_1_9", "")]).await;
+        spoil(&world, made).await;
+        let found = plan(&world, Fault::LeakedStorageLock, "/locks/storage/ark_1_9", later(), true).await;
+        assert_eq!(is_nothing_to_repair(&found), !made.is_empty(), "{made:?}: {found:?}");
+    }
+}

@@ -1,0 +1,41 @@
+//! What is too large for one request.
+
+use std::collections::BTreeSet;
+
+use queuekeeper_queue::path::Path;
+use queuekeeper_queue::{NewJob, REQUEST_LIMIT_BYTES, Transaction};
+
+use queuekeeper_testkit::queue::{World, base, borrowed, now};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_are_too_large_for_one_request_are_made_in_several() {
+    let world = World::new(&borrowed(&base())).await;
+    let large = format!(r#"{{"profile":"{}"}}"#, "x".repeat(100_000));
+    let jobs: Vec<_> = (0..20).map(|_| NewJob::new(large.as_str())).collect();
+    let made = world.queue.create_jobs("bid0000000000".parse().unwrap(), &jobs, now()).await.unwrap();
+    assert_eq!(made.len(), jobs.len());
+    let mut transactions = BTreeSet::new();
+    for id in made {
+        transactions.insert(world.stat(&Path::Job(id).to_string()).await.czxid);
+    }
+    assert_eq!(transactions.len(), 3, "nine of them fit into one");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_chroot_and_acl_add_to_each_operation_counts_for_how_large_a_transaction_is() {
+    const OPERATIONS: usize = 2_000;
+    let world = World::new(&borrowed(&base())).await;
+    for (room, is_refused) in [(30_000, true), (100_000, false)] {
+        let mut transaction = Transaction::new();
+        let bytes = (REQUEST_LIMIT_BYTES - room) / OPERATIONS;
+        for number in 0..OPERATIONS {
+            let path = Path::BatchUuid(format!("{room}-{number:04}").into());
+            let own = 25 + path.to_string().len();
+            transaction.create(path, vec![b'x'; bytes - own]);
+        }
+        assert!(transaction.size_bytes() <= REQUEST_LIMIT_BYTES - room);
+        let found = world.queue.commit(&transaction).await;
+        let is_told = found.as_ref().err().is_some_and(|error| error.to_string().contains("exceeds the safe limit"));
+        assert_eq!((found.is_err(), is_told), (is_refused, is_refused), "{found:?}");
+    }
+}
