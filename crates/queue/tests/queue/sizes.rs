@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::{NewJob, REQUEST_LIMIT_BYTES, Transaction};
+use queuekeeper_queue::{Due, NewJob, NextRows, REQUEST_LIMIT_BYTES, Transaction};
 
-use queuekeeper_testkit::queue::{World, base, borrowed, now};
+use queuekeeper_testkit::queue::{World, base, borrowed, data, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_that_are_too_large_for_one_request_are_made_in_several() {
@@ -38,4 +38,26 @@ async fn what_chroot_and_acl_add_to_each_operation_counts_for_how_large_a_transa
         let is_told = found.as_ref().err().is_some_and(|error| error.to_string().contains("exceeds the safe limit"));
         assert_eq!((found.is_err(), is_told), (is_refused, is_refused), "{found:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_jobs_of_a_large_batch_are_created_some_at_a_time_and_of_each_row_one() {
+    let world = World::new(&borrowed(&base())).await;
+    let queue = world.queue.clone().with_jobs_per_transaction(2);
+    queue.create_batch(br#"{"batchID":"u","profile":"demo"}"#, now()).await.unwrap();
+    let locked = queue.poll_batches(Due::Jobs).await.unwrap().expanded().next(now()).await.unwrap().unwrap();
+    let configurations: BTreeSet<_> = (0..6).map(|row| format!(r#"{{"row":{row}}}"#)).collect();
+    let jobs: Vec<_> = configurations.iter().map(|configuration| NewJob::new(configuration.as_str())).collect();
+    let (last, others) = jobs.split_last().unwrap();
+    let (mut expansion, mut transactions) = (locked.new_expansion(), 0);
+    while let Some(at) = expansion {
+        let jobs = &others[usize::try_from(at.note.next).unwrap()..];
+        let rows = NextRows { digest: "d", all: 6, jobs, last, has_end: true, most_children: None };
+        expansion = queue.expand(&locked, &at, rows, now()).await.unwrap();
+        transactions += 1;
+        assert!(transactions <= 3, "two of six at a time");
+    }
+    let tree = data(&world.tree().await);
+    let made: Vec<_> = tree.iter().filter(|(path, _)| path.ends_with("/configuration")).map(|(_, made)| made).collect();
+    assert_eq!((made.len(), made.into_iter().cloned().collect()), (6, configurations));
 }
