@@ -1,9 +1,12 @@
 //! What is too large for one request.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::{Due, NewJob, NextRows, REQUEST_LIMIT_BYTES, Transaction};
+use queuekeeper_queue::record::WithdrawnNote;
+use queuekeeper_queue::{Due, JobValue, NewJob, NextRows, REQUEST_LIMIT_BYTES, Transaction, WithdrawalOutcome};
 
 use queuekeeper_testkit::queue::{World, base, borrowed, data, now};
 
@@ -60,4 +63,24 @@ async fn the_jobs_of_a_large_batch_are_created_some_at_a_time_and_of_each_row_on
     let tree = data(&world.tree().await);
     let made: Vec<_> = tree.iter().filter(|(path, _)| path.ends_with("/configuration")).map(|(_, made)| made).collect();
     assert_eq!((made.len(), made.into_iter().cloned().collect()), (6, configurations));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deposit_of_a_thousand_jobs_is_withdrawn_and_purged_in_transactions_that_are_not_too_large() {
+    const JOBS: usize = 1_000;
+    let (world, batch) = (World::new(&borrowed(&base())).await, BatchId::new(0));
+    let (ark, local_ids) = ("ark:/1/1".to_owned(), vec![]);
+    let [who, what, when, location] = ["who", "what", "when", "where"].map(str::to_owned);
+    let job = NewJob::new("{}").with(JobValue::Identifiers { ark, local_ids });
+    let job = job.with(JobValue::Metadata { who, what, when, location });
+    world.queue.create_jobs(batch, &vec![job; JOBS], now()).await.unwrap();
+    let by = WithdrawnNote { who: "alice", why: &"the wrong files ".repeat(20) };
+    let outcome = world.queue.withdraw(batch, by, now(), |_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: JOBS });
+    let plan = world.queue.plan_purge(batch).await.unwrap();
+    assert_eq!(plan.jobs(), JOBS);
+    let sizes: Vec<_> = plan.chunks.iter().map(|chunk| chunk.transaction.size_bytes()).collect();
+    assert!(sizes.len() > 1, "{sizes:?}");
+    assert_eq!(world.queue.execute(&plan, 0, |_| ControlFlow::Continue(())).await, Ok(sizes.len()));
+    assert!(world.tree().await.keys().all(|path| !path.contains("bid0000000000")));
 }
