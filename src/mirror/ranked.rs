@@ -192,4 +192,27 @@ mod tests {
         assert!(ranked.blocks.iter().map(Vec::len).eq([FULL / 2, FULL / 2 + 1]), "{ranked:?}");
         assert_eq!(Ranked::of((0..end).collect()).blocks.len(), usize::from(end).div_ceil(FULL / 4 * 3));
     }
+
+    #[test]
+    fn blocks_are_joined_only_when_both_together_are_small() {
+        let lengths = |ranked: &Ranked<usize>| ranked.blocks.iter().map(Vec::len).collect::<Vec<_>>();
+        for (behind, expected) in [(SMALL, vec![1, SMALL]), (SMALL - 1, vec![SMALL])] {
+            let each = FULL / 4 * 3;
+            let mut ranked = Ranked::of((0..2 * each).collect());
+            (each + behind..2 * each).for_each(|item| assert!(ranked.remove(item)));
+            (1..each).for_each(|item| assert!(ranked.remove(item)));
+            assert_eq!(lengths(&ranked), expected);
+        }
+    }
+
+    #[test]
+    fn a_block_that_fills_grows_a_few_times_only() {
+        let mut ranked = Ranked::default();
+        let mut capacities = BTreeSet::new();
+        for item in 0..FULL {
+            ranked.insert(item);
+            capacities.insert(ranked.blocks[0].capacity());
+        }
+        assert!(capacities.len() <= 3, "{capacities:?}");
+    }
 }

@@ -8,8 +8,10 @@ mod queue {
     mod numbers;
     mod outcome;
     mod plans;
+    mod polls;
     mod purge;
     mod repairs;
+    mod sizes;
     mod steps;
     mod transitions;
     mod withdrawal;

@@ -133,6 +133,21 @@ fn a_clock_that_is_set_changes_nothing_of_how_long_ago_something_was() {
 }
 
 #[test]
+fn an_instant_is_shifted_to_the_end_of_days_and_no_further() {
+    assert_eq!([shifted(at(0), 1_000), shifted(at(0), -1_000)], [at(1), at(-1)]);
+    assert_eq!([shifted(Timestamp::MAX, 1), shifted(Timestamp::MIN, -1)], [Timestamp::MAX, Timestamp::MIN]);
+}
+
+#[test]
+fn what_happens_to_no_job_does_not_begin_the_record() {
+    let mut record = Record::default();
+    let states = (ObservedState::Nowhere, ObservedState::Nowhere);
+    record.note([Change::Nothing, Change::Quiet, Change::OtherBatch { from: states.0, to: states.1 }], at(0));
+    record.note([DONE], at(60));
+    assert_eq!(flow(&record).completed_1h, Pace { count: 1, over: Duration::ZERO });
+}
+
+#[test]
 fn rates_are_of_the_time_that_was_seen() {
     let mut record = Record::default();
     assert_eq!(flow(&record).completed_5m.per_second(), None);

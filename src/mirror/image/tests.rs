@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use proptest::collection::vec;
+use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 use zookeeper_client::Stat;
 
 use super::*;
@@ -13,7 +14,7 @@ use crate::mirror::Flow;
 use crate::mirror::clock::Offset;
 use crate::mirror::summary::CollectionFigures;
 use queuekeeper_queue::fault::Limits;
-use queuekeeper_queue::path::JobNode;
+use queuekeeper_queue::path::{JobNode, RequestNode};
 use queuekeeper_queue::state::{JobState, State};
 
 mod figures;
@@ -40,7 +41,10 @@ fn any_path() -> impl Strategy<Value = Path> {
     let job = select(vec!["jid0000000000", "jid0000000001", "jid0000000002"]);
     let batch = select(vec!["bid0000000000", "bid0000000001"]);
     let item = job.clone().prop_map(|job| format!("/jobs/{job}"));
-    let node = (job.clone(), select(JobNode::ALL)).prop_map(|(job, node)| format!("/jobs/{job}/{}", node.name()));
+    // What the figures are counted from changes more often.
+    let counted = vec![JobNode::Status, JobNode::Configuration, JobNode::SpaceNeeded];
+    let node = prop_oneof![1 => select(JobNode::ALL), 1 => select(counted)];
+    let node = (job.clone(), node).prop_map(|(job, node)| format!("/jobs/{job}/{}", node.name()));
     let entries = select(vec!["pending/05", "failed/05", "failed/00", "odd/05", "pending/100"]);
     let entry = (entries, job.clone()).prop_map(|(entry, job)| format!("/jobs/states/{entry}-{job}"));
     let folders = select(vec!["batch-processing", "batch-failed"]);
@@ -77,9 +81,7 @@ fn any_path() -> impl Strategy<Value = Path> {
     text.prop_map(|text| Path::parse(&text))
 }
 
-const VALUES: [&str; 23] = [
-    "",
-    "[]",
+const STATUSES: [&str; 10] = [
     r#"{"status":"Pending","retry_count":0,"message":"Success"}"#,
     r#"{"status":"Provisioning","retry_count":2,"last_successful_status":"Estimating","message":"waits"}"#,
     r#"{"status":"failed","retry_count":3,"message":"no"}"#,
@@ -90,17 +92,24 @@ const VALUES: [&str; 23] = [
     r#"{"status":"Held","message":"By alice with queuekeeper: why"}"#,
     r#"{"status":"Failed","message":"By alice with queuekeeper: why"}"#,
     r#"{"status":"Failed","retry_count":0,"message":"404 for http://x"}"#,
+];
+
+const CONFIGURATIONS: [&str; 2] = [
     r#"{"profile":"a","submitter":"s","filename":"one.zip","title":"One","objectID":"ark:/1","localID":"x;y"}"#,
     r#"{"profile":"b","submitter":"t","submissionDate":"2026-03-02T10:15:40-08:00","batchID":"u"}"#,
+];
+
+const SIZES: [&str; 3] = ["05", "1048576", "9223372036854775807"];
+
+const OTHERS: [&str; 8] = [
+    "",
+    "[]",
     r#"{"primary_id":"ark:/99999/fk4","local_id":["l"]}"#,
     r#"{"primary":"ark:/99999/old","local_id":"m"}"#,
     r#"{"token":"t","cloud-content-byte":7}"#,
     "bid0000000000",
     "bid0000000001",
-    "05",
     "100",
-    "1048576",
-    "9223372036854775807",
 ];
 
 /// What becomes of a znode.
@@ -111,10 +120,27 @@ enum Fate {
     Gone,
 }
 
-/// A path, and what becomes of it.
+/// What a znode holds on a healthy tree, where it is one that the figures are counted from.
+fn fitting(path: &Path) -> Option<&'static [&'static str]> {
+    match path {
+        Path::JobNode(_, JobNode::Status)
+        | Path::BatchNode(_, BatchNode::Status)
+        | Path::RequestNode(.., RequestNode::Status) => Some(&STATUSES),
+        Path::JobNode(_, JobNode::Configuration) => Some(&CONFIGURATIONS),
+        Path::JobNode(_, JobNode::SpaceNeeded) => Some(&SIZES),
+        _ => None,
+    }
+}
+
+/// A path, and what becomes of it. Most values fit.
 fn any_change() -> impl Strategy<Value = (Path, Fate)> {
-    let value = select(VALUES.to_vec()).prop_map(Fate::Value);
-    (any_path(), prop_oneof![6 => value, 1 => Just(Fate::Closed), 3 => Just(Fate::Gone)])
+    let value = select([&STATUSES[..], &CONFIGURATIONS, &SIZES, &OTHERS].concat());
+    let fate = prop_oneof![6 => value.prop_map(Fate::Value), 1 => Just(Fate::Closed), 3 => Just(Fate::Gone)];
+    (any_path(), fate, option::weighted(0.8, any::<Index>())).prop_map(|(path, fate, at)| {
+        let fitting = fitting(&path).zip(at).map(|(values, at)| Fate::Value(values[at.index(values.len())]));
+        let fate = if let Fate::Value(_) = fate { fitting.unwrap_or(fate) } else { fate };
+        (path, fate)
+    })
 }
 
 /// A tree's next state, as its server would make it. `at` counts up with each change.

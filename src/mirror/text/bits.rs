@@ -74,4 +74,11 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn there_is_a_bit_for_each_number_up_to_the_largest() {
+        for (largest, words) in [(0, 1), (63, 1), (64, 2), (200, 4)] {
+            assert_eq!([0, largest].into_iter().collect::<Bits>().words.len(), words, "{largest}");
+        }
+    }
 }

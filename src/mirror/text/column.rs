@@ -162,6 +162,21 @@ mod tests {
     }
 
     #[test]
+    fn a_column_takes_no_more_room_than_its_rows_need() {
+        let mut column = TextColumn::default();
+        for row in 0..2 * ROWS + 3 {
+            column.put(row, &["a text of some length"]);
+        }
+        assert_eq!(column.blocks.len(), 3);
+        let spare = |column: &TextColumn| -> usize {
+            column.blocks.iter().map(|block| block.bytes.capacity() - block.bytes.len()).sum()
+        };
+        assert!(spare(&column) > 0);
+        column.shrink();
+        assert_eq!(spare(&column), 0);
+    }
+
+    #[test]
     fn the_bits_of_capitals_are_not_found_as_text() {
         let mut column = TextColumn::default();
         column.put(0, &["XxxxxXXx"]);

@@ -79,4 +79,11 @@ mod tests {
         assert!(checked(&dump(spaces)).is_ok());
         assert_eq!(checked(&dump(spaces + 1)).unwrap_err(), "line 1 is longer than 8 MiB");
     }
+
+    #[test]
+    fn no_more_is_read_of_a_line_than_what_refuses_it() {
+        let mut input = std::io::Cursor::new(vec![b' '; 2 * DumpReader::LONGEST_LINE]);
+        assert!(check(&mut input, LoadLimits::new(1, "", &[])).is_err());
+        assert_eq!(input.position(), DumpReader::LONGEST_LINE as u64 + 2);
+    }
 }

@@ -35,6 +35,7 @@ fn target(number: u32, priority: i64) -> JobTarget {
 async fn a_plan_tells_the_state_of_the_batch_and_the_hold_on_the_collection_however_it_was_guessed() {
     let world = World::new(&borrowed(&nodes("Failed", &[(1, "Held"), (2, "Failed"), (3, "Failed")]))).await;
     let hold = world.queue.hold_collection("demo", "me", "disk", now()).await.unwrap();
+    world.queue.hold_collection("other", "you", "tape", now()).await.unwrap();
     let release = JobChange::to(JobState::Pending).by_operator();
     let before = world.tree().await;
     let job = world.queue.load_job(JobId::new(1)).await.unwrap();
@@ -172,6 +173,17 @@ async fn a_batch_with_a_locked_job_is_neither_deleted_nor_purged_and_nothing_is_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_whose_status_was_changed_more_often_than_its_other_znodes_is_purged_whole() {
+    let world = World::new(&borrowed(&nodes("Failed", &[(2, "Deleted")]))).await;
+    let status = "/jobs/jid0000000002/status";
+    let data = world.raw.get_data(status).await.unwrap().0;
+    world.raw.set_data(status, &data, None).await.unwrap();
+    let plan = world.queue.plan_purge_job(target(2, 5).at_version(1)).await.unwrap();
+    world.queue.commit(&plan.transaction).await.unwrap();
+    assert!(!world.exists("/jobs/jid0000000002").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_is_ended() {
     let world = World::new(&borrowed(&nodes("Reporting", &[(1, "Storing")]))).await;
     let path = "/jobs/jid0000000001/lock";
@@ -191,6 +203,16 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
     let error = world.queue.plan_break_lock(&seen).await.unwrap_err();
     assert!(error.to_string().contains("has another holder"), "{error}");
     assert_eq!(world.tree().await, before);
+
+    // The lock of any item goes with the status that was read beside it.
+    world.make(&[("/access/small/qid0000000001", ""), ("/access/small/qid0000000001/status", "{}")]).await;
+    for item in ["/batches/bid0000000000", "/access/small/qid0000000001"] {
+        let lock = format!("{item}/lock");
+        world.raw.create(&lock, b"", &EPHEMERAL).await.unwrap();
+        let seen = world.queue.find_lock(&Path::parse(&lock)).await.unwrap().unwrap();
+        let plan = world.queue.plan_break_lock(&seen).await.unwrap();
+        assert_eq!(plan.to_string(), format!("check {item}/status at version 0\ndelete {lock} at version 0\n"));
+    }
 
     let ingest = path::Queue::Ingest;
     let pause = world.queue.pause(ingest, "me", "disk", now()).await.unwrap();

@@ -199,6 +199,12 @@ async fn what_follows_from_nothing_is_left_alone_and_purged_by_its_name_alone() 
     spoil(&world, &[Set(STATUS, r#"{"status":"pending","retry_count":0}"#)]).await;
     let error = purge(&world, JOB, later(), true).await.unwrap_err();
     assert!(error.to_string().contains("which can be repaired"), "{error}");
+    for item in ["/batches/bid0000000001", "/access/small/qid0000000000"] {
+        let path = format!("{item}/status");
+        world.raw.set_data(&path, br#"{"status":"deleted"}"#, None).await.unwrap();
+        let error = purge(&world, item, later(), true).await.unwrap_err();
+        assert!(error.to_string().contains("which can be repaired"), "{item}: {error}");
+    }
     spoil(&world, &[Set("/batches/bid0000000000/submission", "no json")]).await;
     let error = plan(&world, Fault::UnloadableBatch, "/batches/bid0000000000", later(), true).await.unwrap_err();
     assert!(error.to_string().contains("submission is not JSON"), "{error}");
@@ -242,4 +248,34 @@ async fn what_has_content_is_removed_by_no_repair_whatever_its_name() {
     let error = plan(&world, Fault::UnfinishedCreation, "/batches/bid0000000000", later(), true).await.unwrap_err();
     assert!(error.to_string().contains("it has jobs already"), "{error}");
     assert_eq!(world.tree().await.len() + gone.len(), before.len(), "nothing else is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_has_folders_of_jobs_or_jobs_that_name_it_is_not_acquired_anew() {
+    const BATCH: &str = "/batches/bid0000000001";
+    let pending = Set("/batches/bid0000000001/status", r#"{"status":"Pending"}"#);
+    let folder = "/batches/bid0000000001/states/batch-deleted";
+    let job = Set("/jobs/jid0000000001/bid", "bid0000000001");
+    for (made, is_refused) in
+        [(&[pending, Delete(folder)][..], false), (&[pending], true), (&[pending, Delete(folder), job], true)]
+    {
+        let world = World::new(&borrowed(&healthy())).await;
+        spoil(&world, made).await;
+        let found = plan(&world, Fault::UnfinishedCreation, BATCH, later(), true).await;
+        let is_told = |error: &Error| error.to_string().contains("it has jobs already");
+        assert_eq!((found.is_err(), found.as_ref().err().is_some_and(is_told)), (is_refused, is_refused), "{found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_being_stored_by_whichever_znode_of_its_job_names_it() {
+    let identifiers = Set("/jobs/jid0000000003/identifiers", r#"{"primary_id":"ark:/1/9"}"#);
+    let configuration = Set("/jobs/jid0000000003/configuration", r#"{"profile":"demo","objectID":"ark:/1/9"}"#);
+    for made in [&[][..], &[identifiers], &[configuration], &[identifiers, configuration]] {
+        let world = World::new(&borrowed(&healthy())).await;
+        spoil(&world, &[Make("/locks/storage/ark_1_9", "")]).await;
+        spoil(&world, made).await;
+        let found = plan(&world, Fault::LeakedStorageLock, "/locks/storage/ark_1_9", later(), true).await;
+        assert_eq!(is_nothing_to_repair(&found), !made.is_empty(), "{made:?}: {found:?}");
+    }
 }

@@ -62,26 +62,27 @@ pub(super) async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> 
     (World { queue, ..world }, batch)
 }
 
-/// Withdraws the batch, and stops after so many transactions.
-pub(super) async fn withdraw(queue: &Queue, batch: BatchId, transactions: usize) -> WithdrawalOutcome {
-    let mut done = 0;
-    let report = |_: WithdrawalProgress| {
+/// Stops after so many transactions. What is told of a phase grows, and never beyond all jobs.
+fn stop_after(transactions: usize) -> impl FnMut(WithdrawalProgress) -> ControlFlow<()> + Send {
+    let (mut done, mut last) = (0, None);
+    move |WithdrawalProgress { phase, jobs, of_jobs }| {
+        let before = last.replace((phase, jobs)).filter(|(of, _)| *of == phase);
+        assert!(before.is_none_or(|(_, before)| before <= jobs) && jobs <= of_jobs, "{jobs} of {of_jobs} in {phase:?}");
         done += 1;
         if done == transactions { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    queue.withdraw(batch, BY, now(), report).await.unwrap()
+    }
+}
+
+/// Withdraws the batch, and stops after so many transactions.
+pub(super) async fn withdraw(queue: &Queue, batch: BatchId, transactions: usize) -> WithdrawalOutcome {
+    queue.withdraw(batch, BY, now(), stop_after(transactions)).await.unwrap()
 }
 
 /// Goes on as a daemon of another process does; `None` where there is nothing to take up.
 pub(super) async fn take_up(world: &World, transactions: usize) -> Option<WithdrawalOutcome> {
     let queue = world.another().await.with_jobs_per_transaction(PER_TRANSACTION);
     let (locked, _) = queue.acquire_batch(Due::Withdrawal, now()).await.unwrap();
-    let mut done = 0;
-    let report = |_: WithdrawalProgress| {
-        done += 1;
-        if done == transactions { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    };
-    Some(queue.finish_withdrawal(&locked?, now(), report).await.unwrap())
+    Some(queue.finish_withdrawal(&locked?, now(), stop_after(transactions)).await.unwrap())
 }
 
 /// The queue without times, versions and messages: what exists, and the states.

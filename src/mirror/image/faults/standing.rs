@@ -148,3 +148,6 @@ impl Image {
         Some(count as u64)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,6 +19,8 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, State};
 
+mod plain;
+
 /// By the servers' clock, in milliseconds.
 const NOW_MS: i64 = 500_000_000;
 
@@ -26,8 +28,8 @@ fn now() -> Timestamp {
     Timestamp::from_millisecond(NOW_MS).unwrap()
 }
 
-/// Few of each, so that they meet and tie: a path, what it holds, when it was written (in hours before now), and by
-/// which session. What holds nothing is gone, and `None` for a session is one that is not readable.
+/// Few of each, so that they meet and tie: a path, what it holds, how long before now it was written (in milliseconds),
+/// and by which session. What holds nothing is gone, and `None` for a session is one that is not readable.
 fn any_znode() -> impl Strategy<Value = (String, Option<String>, i64, Option<i64>)> {
     let status = select(vec!["Pending", "Processing", "Completed", "Failed", "Odd", "Deleted"]);
     let status = status.prop_map(|status| format!(r#"{{"status":"{status}","retry_count":0}}"#));
@@ -69,16 +71,18 @@ fn any_znode() -> impl Strategy<Value = (String, Option<String>, i64, Option<i64
         5 => named.prop_map(|path| (path.to_owned(), String::new())),
     ];
     let session = prop_oneof![9 => (0i64..4).prop_map(Some), 1 => Just(None)];
-    (path, option::weighted(0.85, Just(())), 0i64..140, session)
-        .prop_map(|((path, data), is_there, hours, session)| (path, is_there.map(|()| data), hours, session))
+    // At the bounds of the bands, and a moment before and after them.
+    let age = (prop_oneof![0i64..3, 0i64..140], -2i64..3).prop_map(|(hours, ms)| hours * 3_600_000 + ms);
+    (path, option::weighted(0.85, Just(())), age, session)
+        .prop_map(|((path, data), is_there, age, session)| (path, is_there.map(|()| data), age, session))
 }
 
 fn image(znodes: Vec<(String, Option<String>, i64, Option<i64>)>) -> Image {
     let mut image = Image::default();
     image.finish();
     image.evaluate_all(None, 0, 0, &Limits::default());
-    for (path, data, hours, session) in znodes {
-        let at = NOW_MS - hours * 3_600_000;
+    for (path, data, age, session) in znodes {
+        let at = NOW_MS - age;
         let stat = Stat {
             czxid: 1,
             mzxid: 1,

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use proptest::option;
-
 use super::*;
 use crate::mirror::failures::FailureCause;
 use crate::mirror::history::{Sample, index};

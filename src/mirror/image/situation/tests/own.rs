@@ -108,3 +108,28 @@ fn of_a_session_with_many_jobs_that_are_kept_back_the_first_five_are_named() {
     let named = |pool: &Pool| pool.items.iter().map(|job| job.number()).collect::<Vec<_>>();
     assert_eq!(pools.iter().map(|pool| (pool.jobs, named(pool))).collect::<Vec<_>>(), [(7, vec![0, 1, 2, 3, 4])]);
 }
+
+#[test]
+fn a_job_whose_priority_is_out_of_range_is_no_obstacle_where_its_entry_stands() {
+    let mut image = empty();
+    // Nothing else is wrong with it.
+    for (path, data) in [
+        ("/jobs/jid0000000001/status", r#"{"status":"Pending","retry_count":0}"#),
+        ("/jobs/jid0000000001/bid", "bid0000000001"),
+        ("/jobs/jid0000000001/priority", "100"),
+        ("/jobs/jid0000000001/space_needed", "0"),
+        ("/jobs/states/pending/100-jid0000000001", ""),
+        ("/batches/bid0000000001/status", r#"{"status":"Processing"}"#),
+        ("/batches/bid0000000001/states", ""),
+        ("/batches/bid0000000001/states/batch-processing", ""),
+        ("/batches/bid0000000001/states/batch-processing/jid0000000001", ""),
+    ] {
+        put(&mut image, path, data.to_owned(), 9_000, 0);
+    }
+    let limits = Limits::default();
+    image.evaluate_all(None, 0, 0, &limits);
+    let query = FaultQuery { now_ms: NOW_MS, offset: offset(), limits: &limits, space: None };
+    let faults = image.faults_of(&Path::Job(JobId::new(1)), query);
+    assert_eq!(faults.iter().map(|found| found.fault).collect::<Vec<_>>(), [Fault::PriorityOutOfRange]);
+    assert_eq!(image.state_situation(JobState::Pending, &Flow::default(), query).head, None);
+}

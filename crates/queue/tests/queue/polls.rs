@@ -1,0 +1,84 @@
+//! What polls for batches and access requests hand out, and what they pass over and why.
+
+use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::path::AccessQueue;
+use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::{Due, SkipReason, SkippedItem};
+
+use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
+
+/// What is passed over, by its path, and a word for why.
+fn reasons(skipped: &[SkippedItem]) -> Vec<(String, &'static str)> {
+    let reason = |item: &SkippedItem| match item.reason {
+        SkipReason::Unfinished => "unfinished",
+        SkipReason::Unloadable(_) => "unloadable",
+        _ => "otherwise",
+    };
+    skipped.iter().map(|item| (item.path.to_string(), reason(item))).collect()
+}
+
+/// An item's znode, and some of the children that it should have.
+fn item(path: &str, children: &[(&str, &str)]) -> Vec<(String, String)> {
+    let children = children.iter().map(|(name, data)| (format!("{path}/{name}"), (*data).to_owned()));
+    std::iter::once((path.to_owned(), String::new())).chain(children).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_has_none_of_its_children_is_called_unfinished() {
+    let (status, submission) = (("status", r#"{"status":"Pending"}"#), ("submission", r#"{"batchID":"u"}"#));
+    let token = ("token", r#"{"token":"t"}"#);
+    let mut nodes = base();
+    for (number, children) in [(1, vec![]), (2, vec![status]), (3, vec![submission])] {
+        nodes.extend(item(&format!("/batches/bid{number:010}"), &children));
+    }
+    for (number, children) in [(1, vec![]), (2, vec![status]), (3, vec![token])] {
+        nodes.extend(item(&format!("/access/small/qid{number:010}"), &children));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    let mut batches = world.queue.poll_batches(Due::Jobs).await.unwrap();
+    assert!(batches.next(now()).await.unwrap().is_none());
+    let mut requests = world.queue.poll_requests(AccessQueue::Small).await.unwrap();
+    assert!(requests.next().await.unwrap().is_none());
+    for (skipped, path) in [(batches.skipped, "/batches/bid"), (requests.skipped, "/access/small/qid")] {
+        let expected = [(1, "unfinished"), (2, "unloadable"), (3, "unloadable")];
+        assert_eq!(reasons(&skipped), expected.map(|(number, why)| (format!("{path}{number:010}"), why)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_of_a_held_collection_is_set_held_by_who_expands_it_and_no_other_batch_is() {
+    for (is_expanded, is_held) in [(true, true), (true, false), (false, true)] {
+        let mut nodes = base();
+        let children = [("submission", r#"{"batchID":"u","profile":"demo"}"#), ("status", r#"{"status":"Pending"}"#)];
+        nodes.extend(item("/batches/bid0000000001", &children));
+        let world = World::new(&borrowed(&nodes)).await;
+        let collection = if is_held { "demo" } else { "other" };
+        world.queue.hold_collection(collection, "me", "disk", now()).await.unwrap();
+        let mut poll = world.queue.poll_batches(Due::Jobs).await.unwrap();
+        if is_expanded {
+            poll = poll.expanded();
+        }
+        let taken = poll.next(now()).await.unwrap().map(|locked| locked.batch.id);
+        let (batch, is_set_held) = (BatchId::new(1), is_expanded && is_held);
+        let expected = if is_set_held { (None, vec![batch]) } else { (Some(batch), vec![]) };
+        assert_eq!((taken, poll.held), expected, "{is_expanded} {is_held}");
+        let state = world.queue.load_batch(batch).await.unwrap().state();
+        assert_eq!(state, Some(if is_set_held { BatchState::Held } else { BatchState::Processing }));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_another_works_on_is_not_told_whatever_is_wrong_with_it() {
+    let mut nodes = [base(), job(1, "Pending")].concat();
+    nodes.retain(|(path, _)| path != "/jobs/jid0000000001/space_needed");
+    let world = World::new(&borrowed(&nodes)).await;
+    let lock = "/jobs/jid0000000001/lock";
+    world.raw.create(lock, b"", &EPHEMERAL).await.unwrap();
+    let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    assert!(poll.next(now()).await.unwrap().is_none());
+    assert_eq!(poll.skipped, []);
+    world.raw.delete(lock, None).await.unwrap();
+    let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    assert!(poll.next(now()).await.unwrap().is_none());
+    assert_eq!(reasons(&poll.skipped), [("/jobs/states/pending/05-jid0000000001".to_owned(), "unloadable")]);
+}
