@@ -124,6 +124,13 @@ async fn what_is_held_or_changed_or_still_young_is_not_repaired() {
     assert!(matches!(error, Error::Conflict(_)), "{error}");
     assert_eq!(world.tree().await, moved);
 
+    // The entry of a UUID lies beside its batch, and no one who works on that writes it.
+    spoil(&world, &[Delete("/batch-uuids/uuid-0"), MakeEphemeral("/batches/bid0000000000/lock")]).await;
+    let repair = plan(&world, Fault::DanglingUuid, "/batches/bid0000000000", later(), false).await.unwrap();
+    world.queue.commit_repair(&repair).await.unwrap();
+    assert!(world.exists("/batch-uuids/uuid-0").await);
+    spoil(&world, &[Delete("/batches/bid0000000000/lock")]).await;
+
     // What is written under another's lock checks what was read, and what is purged was shown.
     spoil(&world, &[Set(STATUS, r#"{"status":"pending"}"#)]).await;
     let error = plan(&world, Fault::UnloadableJob, JOB, later(), false).await.unwrap_err();
