@@ -93,8 +93,8 @@ const BLOCKS: [(&str, &str, Use); 51] = [
     ("docs/security.md", "queuekeeper token ci ", By("tests/cli/pages.rs")),
     (
         "docs/start.md",
-        "sudo apt install ./queuekeeper_",
-        Not("it installs a package, and stops its service; packaging/try installs it below a root of its own"),
+        "sudo apt install ./target/package/queuekeeper_",
+        Not("it installs a package, and disables its service; packaging/try installs it below a root of its own"),
     ),
     ("docs/start.md", ".ci/install zookeeper && cargo build", Not("it installs packages, and builds what is run here")),
     (

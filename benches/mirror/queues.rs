@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::try_join_all;
 use queuekeeper_zookeeper::{Config, PrivateServer};
-use zookeeper_client::{Acls, CreateMode};
+use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::load::Load;
 use crate::memory::{REWALK, rewalked, settle};
@@ -26,10 +26,10 @@ pub(crate) async fn run(sizes: &[usize]) -> anyhow::Result<()> {
          time",
         QUEUES.len()
     );
-    let empty = of_each(&filled(0).await?, 0).await?;
+    let empty = World::new(0).await?.of_each().await?;
     for jobs in sizes {
-        let server = filled(*jobs).await?;
-        let (each, together) = (of_each(&server, *jobs).await?, of_all(&server, *jobs).await?);
+        let mut world = World::new(*jobs).await?;
+        let (each, together) = (world.of_each().await?, world.of_all().await?);
         let jobs_of_all = (jobs * QUEUES.len()) as f64;
         println!(
             "  {jobs:>7} jobs each: {} MiB together, {} MiB apart, of which {} MiB without jobs; ratio {:.2}, bytes a \
@@ -60,70 +60,76 @@ struct Cost {
     busy: [f64; RATES.len()],
 }
 
-/// A server whose queues have so many jobs each.
-async fn filled(jobs: usize) -> anyhow::Result<PrivateServer> {
-    let server = server(jobs * QUEUES.len()).await?;
-    let root = connect(&server).await?;
-    for name in QUEUES {
-        root.create(&format!("/{name}"), b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await?;
-        let client = Config::new(address(&server, name).parse()?).connect().await?;
-        crate::fill::fill(&client, jobs).await?;
-    }
-    Ok(server)
+/// A server with the queues.
+struct World {
+    server: PrivateServer,
+    /// How many jobs each has.
+    jobs: usize,
+    /// How many transitions each had.
+    done: [usize; QUEUES.len()],
 }
 
-/// The address of a queue.
-fn address(server: &PrivateServer, name: &str) -> String {
-    format!("{}/{name}", server.connect_string())
-}
-
-/// A process for each queue, all at once.
-async fn of_each(server: &PrivateServer, jobs: usize) -> anyhow::Result<Cost> {
-    let mut processes = Vec::new();
-    for name in QUEUES {
-        processes.push(Served::start(&address(server, name), &REWALK).await?);
-    }
-    for served in &processes {
-        rewalked(served, "").await?;
-    }
-    cost(server, jobs, &processes).await
-}
-
-/// One process for all of them.
-async fn of_all(server: &PrivateServer, jobs: usize) -> anyhow::Result<Cost> {
-    let named = QUEUES.map(|name| format!("{name}={}", address(server, name)));
-    let flags: Vec<&str> = named[1..].iter().flat_map(|queue| ["--zookeeper", queue]).chain(REWALK).collect();
-    let served = Served::start(&named[0], &flags).await?;
-    for name in QUEUES {
-        rewalked(&served, &format!("deployment=\"{name}\"")).await?;
-    }
-    cost(server, jobs, &[served]).await
-}
-
-async fn cost(server: &PrivateServer, jobs: usize, processes: &[Served]) -> anyhow::Result<Cost> {
-    try_join_all(processes.iter().map(settle)).await?;
-    let mut resident = 0;
-    for served in processes {
-        resident += served.memory("VmRSS")?;
-    }
-    let mut busy = [0.0; RATES.len()];
-    for (busy, rate) in busy.iter_mut().zip(RATES) {
-        if rate > 0 && jobs == 0 {
-            continue;
+impl World {
+    async fn new(jobs: usize) -> anyhow::Result<Self> {
+        let server = server(jobs * QUEUES.len()).await?;
+        let world = Self { server, jobs, done: [0; QUEUES.len()] };
+        let root = connect(&world.server).await?;
+        for name in QUEUES {
+            root.create(&format!("/{name}"), b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await?;
+            crate::fill::fill(&world.client(name).await?, jobs).await?;
         }
-        let mut loads = Vec::new();
-        for name in QUEUES.into_iter().filter(|_| rate > 0) {
-            let client = Config::new(address(server, name).parse()?).connect().await?;
-            loads.push(Load::start(client, jobs, 0, rate));
-        }
-        let before = cpu(processes).await?;
-        tokio::time::sleep(WATCHED).await;
-        *busy = (cpu(processes).await? - before) / WATCHED.as_secs_f64();
-        for load in loads {
-            load.stop().await?;
-        }
+        Ok(world)
     }
-    Ok(Cost { resident, busy })
+
+    fn address(&self, name: &str) -> String {
+        format!("{}/{name}", self.server.connect_string())
+    }
+
+    async fn client(&self, name: &str) -> anyhow::Result<Client> {
+        Ok(Config::new(self.address(name).parse()?).connect().await?)
+    }
+
+    /// A process for each queue, all at once.
+    async fn of_each(&mut self) -> anyhow::Result<Cost> {
+        let mut processes = Vec::new();
+        for name in QUEUES {
+            processes.push(Served::start(&self.address(name), &REWALK).await?);
+        }
+        try_join_all(processes.iter().map(|served| rewalked(served, ""))).await?;
+        self.cost(&processes).await
+    }
+
+    /// One process for all of them.
+    async fn of_all(&mut self) -> anyhow::Result<Cost> {
+        let named = QUEUES.map(|name| format!("{name}={}", self.address(name)));
+        let flags: Vec<&str> = named[1..].iter().flat_map(|queue| ["--zookeeper", queue]).chain(REWALK).collect();
+        let served = Served::start(&named[0], &flags).await?;
+        let labels = QUEUES.map(|name| format!("deployment=\"{name}\""));
+        try_join_all(labels.iter().map(|labels| rewalked(&served, labels))).await?;
+        self.cost(&[served]).await
+    }
+
+    async fn cost(&mut self, processes: &[Served]) -> anyhow::Result<Cost> {
+        try_join_all(processes.iter().map(settle)).await?;
+        let mut resident = 0;
+        for served in processes {
+            resident += served.memory("VmRSS")?;
+        }
+        let mut busy = [0.0; RATES.len()];
+        for (busy, rate) in busy.iter_mut().zip(RATES).filter(|(_, rate)| *rate == 0 || self.jobs > 0) {
+            let mut loads = Vec::new();
+            for (name, done) in QUEUES.into_iter().zip(self.done).filter(|_| rate > 0) {
+                loads.push(Load::start(self.client(name).await?, self.jobs, done, rate));
+            }
+            let before = cpu(processes).await?;
+            tokio::time::sleep(WATCHED).await;
+            *busy = (cpu(processes).await? - before) / WATCHED.as_secs_f64();
+            for (load, done) in loads.into_iter().zip(&mut self.done) {
+                *done += usize::try_from(load.stop().await?)?;
+            }
+        }
+        Ok(Cost { resident, busy })
+    }
 }
 
 /// Processor time so far, of all of them.

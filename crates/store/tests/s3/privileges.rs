@@ -1,9 +1,12 @@
 //! What a store needs to be allowed, by the policy documents of `SECURITY.md`.
 
+use std::time::Duration;
+
 use futures::TryStreamExt as _;
+use jiff::Timestamp;
 use queuekeeper_store::store::{Condition, Listed, Put, Store as _, UserProperties};
 use queuekeeper_store::{Algorithm, Digest, Digests, ErrorKind};
-use queuekeeper_testkit::s3::Privileges;
+use queuekeeper_testkit::s3::{Effect, Fault, Point, Privileges};
 
 use super::common::{BUCKET, Fixture, bytes, chunks, item};
 
@@ -30,7 +33,14 @@ async fn each_document_allows_what_it_is_for_and_nothing_else() {
     assert!(store.put(&item("wrong"), chunks(bytes(9 * MIB)), wrong).await.is_err());
     assert_eq!(server.uploads(BUCKET), 0, "what has begun is ended");
     assert!(store.delete(&item("copy"), None).await.unwrap());
-    store.sweep("2000-01-01T00:00:00Z".parse().unwrap()).await.unwrap();
+    let stalled = server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("UploadPart"));
+    tokio::select! {
+        _ = store.put(&item("left"), chunks(bytes(9 * MIB)), Put::default()) => panic!("it is stalled"),
+        () = stalled.reached(1) => {}
+    }
+    server.clear_faults();
+    let soon = Timestamp::now() + Duration::from_mins(1);
+    assert_eq!((server.uploads(BUCKET), store.sweep(soon).await.unwrap(), server.uploads(BUCKET)), (1, 1, 0));
     assert_eq!(store.spaces().await.unwrap(), std::slice::from_ref(&space));
 
     server.restrict(&Privileges::Read.document(BUCKET, "copies"));

@@ -146,6 +146,7 @@ fn action(operation: &str) -> &'static str {
         "RestoreObject" => "s3:RestoreObject",
         "ListObjects" | "ListObjectsV2" | "HeadBucket" => "s3:ListBucket",
         "ListMultipartUploads" => "s3:ListBucketMultipartUploads",
+        "ListParts" => "s3:ListMultipartUploadParts",
         "ListBuckets" => "s3:ListAllMyBuckets",
         "CreateBucket" => "s3:CreateBucket",
         "DeleteBucket" => "s3:DeleteBucket",
