@@ -34,8 +34,9 @@ async fn each_document_allows_what_it_is_for_and_nothing_else() {
     assert_eq!(server.uploads(BUCKET), 0, "what has begun is ended");
     assert!(store.delete(&item("copy"), None).await.unwrap());
     let stalled = server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("UploadPart"));
+    let left = item("left");
     tokio::select! {
-        _ = store.put(&item("left"), chunks(bytes(9 * MIB)), Put::default()) => panic!("it is stalled"),
+        _ = store.put(&left, chunks(bytes(9 * MIB)), Put::default()) => panic!("it is stalled"),
         () = stalled.reached(1) => {}
     }
     server.clear_faults();
