@@ -186,30 +186,33 @@ impl Queue {
         let mut paths = self.subtree(roots).await?;
         let known: BTreeSet<Path> = paths.iter().cloned().collect();
         paths.extend(others.into_iter().filter(|other| !known.contains(other)));
-        let too_large = |what: String| {
-            let reason =
-                format!("it consists of {what} that can be shown and removed at once: remove some by hand first");
-            Err(Error::Invalid { path: item.clone(), reason })
-        };
-        if paths.len() > NODES_AT_MOST {
-            return too_large(format!("{} znodes, more than the {NODES_AT_MOST}", paths.len()));
-        }
-        let mut bytes = 0;
+        check_size(item, paths.len(), &[])?;
         let mut nodes = Vec::with_capacity(paths.len());
-        for paths in paths.chunks(READ_AT_ONCE) {
-            let reads: Vec<_> = paths.iter().cloned().map(Read::Data).collect();
+        for some in paths.chunks(READ_AT_ONCE) {
+            let reads: Vec<_> = some.iter().cloned().map(Read::Data).collect();
             let found = self.read(&reads).await?.into_iter().map(Found::data);
-            for (path, found) in paths.iter().zip(found) {
+            for (path, found) in some.iter().zip(found) {
                 let Some((data, stat)) = found else { continue };
-                bytes += data.len();
                 nodes.push(RemovedNode { path: path.clone(), data, stat });
             }
-            if bytes > BYTES_AT_MOST {
-                return too_large(format!("znodes of more than the {BYTES_AT_MOST} bytes"));
-            }
+            check_size(item, paths.len(), &nodes)?;
         }
         Ok(nodes)
     }
+}
+
+/// Refuses an item of more znodes than can be shown, or of more data in those that were read.
+fn check_size(item: &Path, znodes: usize, read: &[RemovedNode]) -> Result<(), Error> {
+    let bytes: usize = read.iter().map(|node| node.data.len()).sum();
+    let what = if znodes > NODES_AT_MOST {
+        format!("{znodes} znodes, more than the {NODES_AT_MOST}")
+    } else if bytes > BYTES_AT_MOST {
+        format!("znodes of more than the {BYTES_AT_MOST} bytes")
+    } else {
+        return Ok(());
+    };
+    let reason = format!("it consists of {what} that can be shown and removed at once: remove some by hand first");
+    Err(Error::Invalid { path: item.clone(), reason })
 }
 
 /// Deletes an item's znodes, children first, itself last, under its lock. A lock that is there goes with it, where that
@@ -296,6 +299,18 @@ mod tests {
         assert_eq!(removed(&with_lock(7), false), Err(held));
         // What is gone itself has no lock either.
         assert_eq!(removed(&nodes[1..], false), Ok(rest));
+    }
+
+    #[test]
+    fn an_item_is_removed_up_to_a_hundred_thousand_znodes_and_64_mib_together() {
+        let node = |bytes| RemovedNode { path: Path::Jobs, data: vec![0; bytes], stat: stat() };
+        let mut read = vec![node(1), node((64 << 20) - 1)];
+        assert_eq!(check_size(&Path::Jobs, 100_000, &read), Ok(()));
+        let many = check_size(&Path::Jobs, 100_001, &[]).unwrap_err().to_string();
+        assert!(many.starts_with("/jobs: it consists of 100001 znodes, more than the 100000 that can"), "{many}");
+        read.push(node(1));
+        let large = check_size(&Path::Jobs, 3, &read).unwrap_err().to_string();
+        assert!(large.starts_with("/jobs: it consists of znodes of more than the 67108864 bytes that"), "{large}");
     }
 
     #[test]

@@ -65,6 +65,22 @@ async fn a_plan_tells_the_state_of_the_batch_and_the_hold_on_the_collection_howe
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_not_released_while_its_own_batch_is_being_withdrawn_whichever_was_guessed() {
+    let other = BatchId::new(8);
+    let release = JobChange::to(JobState::Pending).by_operator();
+    for (withdrawn, is_refused) in [(BATCH, true), (other, false)] {
+        let world = World::new(&borrowed(&nodes("Failed", &[(1, "Held")]))).await;
+        let mark = format!("/queuekeeper/withdrawals/{withdrawn}");
+        world.make(&[("/queuekeeper", ""), ("/queuekeeper/withdrawals", ""), (&mark, "")]).await;
+        let of_other = JobTarget::new(JobId::new(1)).located_in(other, Priority::MAX);
+        for target in [target(1, 5), target(1, 7), of_other, JobTarget::new(JobId::new(1))] {
+            let plan = world.queue.plan_job_change(target, &release, now()).await;
+            assert_eq!(matches!(plan, Err(Error::Invalid { .. })), is_refused, "{withdrawn}: {plan:?}");
+        }
+    }
+}
+
 /// Another change of the priority moves the entry while a plan is made, between the look at the job and that at its entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_found_the_entry_elsewhere_is_refused_where_the_priority_has_changed_since() {

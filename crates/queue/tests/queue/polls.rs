@@ -1,6 +1,6 @@
 //! What polls for batches and access requests hand out, and what they pass over and why.
 
-use queuekeeper_queue::id::BatchId;
+use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, SkipReason, SkippedItem};
@@ -81,4 +81,16 @@ async fn a_job_that_another_works_on_is_not_told_whatever_is_wrong_with_it() {
     let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
     assert!(poll.next(now()).await.unwrap().is_none());
     assert_eq!(reasons(&poll.skipped), [("/jobs/states/pending/05-jid0000000001".to_owned(), "unloadable")]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_purged_after_it_was_read_is_passed_over_without_a_word() {
+    let world = World::new(&borrowed(&[base(), job(1, "Pending"), job(2, "Pending")].concat())).await;
+    let mut poll = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    assert!(poll.next(now()).await.unwrap().is_some_and(|locked| locked.id() == JobId::new(1)));
+    for path in world.tree().await.into_keys().rev().filter(|path| path.contains("jid0000000002")) {
+        world.raw.delete(&path, None).await.unwrap();
+    }
+    assert!(poll.next(now()).await.unwrap().is_none());
+    assert_eq!(poll.skipped, []);
 }

@@ -6,9 +6,9 @@ use std::ops::ControlFlow;
 
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::Outcome;
-use queuekeeper_queue::{BulkPlan, Error, Progress, Queue};
+use queuekeeper_queue::{BulkPlan, CleanUpProgress, Error, Progress, Queue};
 
-use queuekeeper_testkit::queue::{World, base, borrowed, data, job, now};
+use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, data, job, now};
 
 const JOBS: u32 = 7;
 
@@ -129,4 +129,34 @@ async fn nothing_that_is_at_work_is_deleted_or_purged() {
     assert_eq!(world.tree().await, before);
     world.queue.commit(&plan.transaction).await.unwrap();
     assert!(world.tree().await.keys().all(|path| !path.contains("jid0000000006")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_up_that_is_stopped_says_how_many_batches_are_left_beside_those_purged_and_kept() {
+    let mut nodes = base();
+    for (path, data) in &mut nodes {
+        if path.ends_with("/status") {
+            *data = data.replace("Reporting", "Completed");
+        }
+    }
+    for number in 1..=3 {
+        let path = format!("/batches/bid{number:010}");
+        let states = ["", "/batch-deleted"].map(|folder| (format!("{path}/states{folder}"), String::new()));
+        nodes.extend([(path.clone(), String::new()), (format!("{path}/status"), r#"{"status":"Deleted"}"#.to_owned())]);
+        nodes.extend(states);
+    }
+    let of_third = |text: &str| text.replace("bid0000000000", "bid0000000002");
+    let jobs = (1..=3).flat_map(|number| job(number, "Deleted"));
+    nodes.extend(jobs.map(|(path, data)| (of_third(&path), of_third(&data))));
+    let world = World::new(&borrowed(&nodes)).await;
+    world.raw.create("/batches/bid0000000001/lock", b"", &EPHEMERAL).await.unwrap();
+    let queue = world.queue.clone().with_jobs_per_transaction(2);
+    let stop_at_third = |at: CleanUpProgress| {
+        if at.batch == BatchId::new(2) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let stopped = queue.clean_up(stop_at_third).await.unwrap();
+    let kept: Vec<_> = stopped.kept.iter().map(|(batch, _)| *batch).collect();
+    assert_eq!((stopped.purged, kept, stopped.left), (vec![BatchId::new(0)], vec![BatchId::new(1)], 2));
+    let rest = queue.clean_up(|_| ControlFlow::Continue(())).await.unwrap();
+    assert_eq!((rest.purged, rest.left), ([2, 3].map(BatchId::new).to_vec(), 0));
 }

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_queue::fault::{Fault, Limits};
+use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::Path;
+use queuekeeper_queue::record::{BatchWait, DaemonNote};
 use queuekeeper_queue::{Error, Removal, Repair, RepairKind, RepairOptions};
 
 use queuekeeper_testkit::queue::{World, borrowed, data};
@@ -284,5 +286,34 @@ async fn an_object_is_being_stored_by_whichever_znode_of_its_job_names_it() {
         spoil(&world, made).await;
         let found = plan(&world, Fault::LeakedStorageLock, "/locks/storage/ark_1_9", later(), true).await;
         assert_eq!(is_nothing_to_repair(&found), !made.is_empty(), "{made:?}: {found:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_a_process_of_ours_gave_back_is_not_taken_for_one_that_was_left() {
+    let note = |batch| DaemonNote {
+        host: "worker1".to_owned(),
+        pid: 7,
+        version: "0.1.0".to_owned(),
+        since: Timestamp::now(),
+        volume: "u".to_owned(),
+        workers: BTreeMap::new(),
+        mail: None,
+        waits: vec![BatchWait { batch, since: Timestamp::now(), attempts: 1, full: None, why: "no answer".to_owned() }],
+    };
+    let folder = Delete("/batches/bid0000000001/states/batch-deleted");
+    let begun = [Set("/batches/bid0000000001/status", r#"{"status":"Processing"}"#), folder];
+    for (given_back, is_expanding, is_fine) in [(1, true, true), (2, true, false), (1, false, false)] {
+        let world = World::new(&borrowed(&healthy())).await;
+        spoil(&world, &begun).await;
+        world.make(&["/queuekeeper", "/queuekeeper/daemons", "/queuekeeper/expansions"].map(|path| (path, ""))).await;
+        let note = String::from_utf8(note(BatchId::new(given_back)).encode()).unwrap();
+        world.make(&[("/queuekeeper/daemons/2a", &note)]).await;
+        if is_expanding {
+            world.make(&[("/queuekeeper/expansions/bid0000000001", "{}")]).await;
+        }
+        let found = plan(&world, Fault::UnfinishedCreation, "/batches/bid0000000001", later(), false).await;
+        assert_eq!(matches!(found, Err(Error::NotShown { .. })), is_fine, "{given_back} {is_expanding}: {found:?}");
+        assert_eq!(found.is_ok(), !is_fine);
     }
 }

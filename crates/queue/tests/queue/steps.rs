@@ -5,8 +5,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Error, JobChange, LockedJob};
+use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::{Due, Error, ItemChange, JobChange, LockedJob};
 
 use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, data, job, now};
 use queuekeeper_testkit::server::shared;
@@ -77,4 +77,27 @@ async fn a_job_of_a_batch_that_is_gone_is_finished_all_the_same() {
     let tree = data(&world.tree().await);
     assert!(tree.contains_key("/jobs/states/completed/05-jid0000000001"), "{tree:#?}");
     assert!(!tree.keys().any(|path| path.starts_with("/batches/bid0000000000")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_is_changed_in_one_request_and_fails_together_with_the_creation_of_its_jobs() {
+    let world = World::new(&[]).await;
+    let batch = world.queue.create_batch(br#"{"batchID":"u","profile":"demo"}"#, now()).await.unwrap();
+    let locked = world.queue.acquire_batch(Due::Jobs, now()).await.unwrap().0.unwrap();
+    let before = received(&world).await;
+    world.queue.finish_batch(&locked, &ItemChange::to(BatchState::Reporting), now()).await.unwrap();
+    assert_eq!(received(&world).await - before, 1);
+    let json = world.json(&format!("/batches/{batch}/status")).await;
+    assert_eq!(json["status"], "Reporting");
+
+    // Otherwise a daemon would take up the creation, and make jobs of a batch that is Failed.
+    let batch = world.queue.create_batch(br#"{"batchID":"v","profile":"demo"}"#, now()).await.unwrap();
+    let mut poll = world.queue.poll_batches(Due::Jobs).await.unwrap().expanded();
+    let locked = poll.next(now()).await.unwrap().unwrap();
+    let expansion = format!("/queuekeeper/expansions/{batch}");
+    assert!(world.exists(&expansion).await);
+    world.queue.finish_batch(&locked, &ItemChange::to(BatchState::Failed), now()).await.unwrap();
+    assert!(!world.exists(&expansion).await);
+    assert!(world.exists(&format!("/batches/{batch}/states/batch-processing")).await);
+    assert!(!world.exists(&format!("/batches/{batch}/lock")).await);
 }

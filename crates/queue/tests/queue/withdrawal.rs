@@ -367,3 +367,13 @@ async fn a_job_that_another_tool_releases_when_others_are_deleted_goes_on_with_i
     assert_eq!(world.json(&format!("/batches/{batch}/status")).await["status"], "Reporting");
     assert_eq!(own(&world, "withdrawals").await, [""; 0]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_whose_jobs_are_all_held_already_is_withdrawn_in_several_transactions() {
+    let (world, batch) = world(Stage::Expanded, 5, PER_TRANSACTION).await;
+    for id in states(&world, batch).await.into_keys() {
+        world.queue.change_job(id, &JobChange::to(JobState::Held), now()).await.unwrap();
+    }
+    assert_eq!(withdraw(&world.queue, batch, 0).await, WithdrawalOutcome::Withdrawn { jobs: 5 });
+    check_withdrawn(&world, batch, 5).await;
+}

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
+use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Error, JobChange, WithdrawalOutcome, WithdrawalProgress};
 use queuekeeper_testkit::queue::now;
@@ -118,4 +119,32 @@ async fn while_a_batch_is_withdrawn_another_withdrawal_is_refused() {
     let outcome = world.queue.withdraw(batch, BY, now(), report).await.unwrap();
     assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 });
     assert!(matches!(refused, Some(Err(Error::Conflict(_)))), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_leaves_pending_as_a_withdrawal_begins_leaves_all_others_where_they_are() {
+    for reads in 0..16 {
+        let (world, batch) = world(Stage::Expanded, 5, PER_TRANSACTION).await;
+        let (id, daemon) = (JobId::new(4), world.another().await);
+        let work = async {
+            // It comes a little later in each round.
+            for _ in 0..reads {
+                daemon.load_job(id).await.unwrap();
+            }
+            daemon.change_job(id, &JobChange::success(), now()).await.is_ok()
+        };
+        let withdrawal = world.queue.withdraw(batch, BY, now(), |_| ControlFlow::Continue(()));
+        let (outcome, is_taken) = tokio::join!(withdrawal, work);
+        match outcome.unwrap() {
+            WithdrawalOutcome::Withdrawn { jobs: 5 } if !is_taken => check_withdrawn(&world, batch, 5).await,
+            WithdrawalOutcome::NotWithdrawn(why) | WithdrawalOutcome::TakenBack(why) if is_taken => {
+                assert_eq!(why, format!("its job {id} is in Estimating; it can no longer be withdrawn"));
+                let mut states = states(&world, batch).await;
+                assert_eq!((states.remove(&id), states.len()), (Some(JobState::Estimating), 4));
+                assert!(states.values().all(|state| *state == JobState::Pending), "{states:?}");
+                assert_eq!([own(&world, "withdrawals").await, own(&world, "held").await], [[""; 0]; 2]);
+            }
+            other => panic!("after {reads} reads: {other:?}, {is_taken}"),
+        }
+    }
 }
