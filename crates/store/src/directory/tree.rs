@@ -19,6 +19,9 @@ const DIRECTORY: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::
 /// How files are opened: without waiting for a writer, should it be a pipe.
 const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
+/// How often a path is opened again while what it leads to is moved away.
+const MOST_OPENINGS: usize = 100;
+
 /// The directory of a space.
 pub(super) struct Tree {
     top: OwnedFd,
@@ -175,9 +178,17 @@ impl Place {
     }
 }
 
+/// Opens what a path leads to. No name is `..` and no link is followed, so that nothing lies outside but what another
+/// writer moves out in that instant, as [`Tree::turn_into_directory`] does: what has taken its place is opened then.
 fn open_beneath(from: impl AsFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    rustix::fs::openat2(from, path, flags, Mode::empty(), resolve)
+    for _ in 0..MOST_OPENINGS {
+        match rustix::fs::openat2(&from, path, flags, Mode::empty(), resolve) {
+            Err(Errno::XDEV | Errno::AGAIN) => {}
+            opened => return opened,
+        }
+    }
+    Err(Errno::AGAIN)
 }
 
 fn enter(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
@@ -193,4 +204,36 @@ pub(super) fn sync(directory: impl AsFd) -> io::Result<()> {
 /// A file name as the standard library has it.
 pub(super) fn os(name: &[u8]) -> &OsStr {
     OsStr::from_bytes(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::{fs, thread};
+
+    use super::*;
+
+    #[test]
+    fn what_is_moved_out_while_it_is_opened_is_what_has_taken_its_place() {
+        let top = tempfile::tempdir().unwrap();
+        let (space, outside) = (top.path().join("space"), top.path().join("outside"));
+        fs::create_dir(&space).unwrap();
+        fs::write(space.join("a"), "one").unwrap();
+        fs::write(&outside, "two").unwrap();
+        let tree = Tree::open(&space).unwrap().unwrap();
+        let is_done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_done.load(Ordering::Relaxed) {
+                    let (inside, cwd) = (space.join("a"), rustix::fs::CWD);
+                    rustix::fs::renameat_with(cwd, &inside, cwd, &outside, RenameFlags::EXCHANGE).unwrap();
+                }
+            });
+            let found: Vec<_> = (0..50_000).map(|_| tree.file(&[b"a".to_vec()]).map(|found| found.is_some())).collect();
+            is_done.store(true, Ordering::Relaxed);
+            for found in found {
+                assert!(found.unwrap());
+            }
+        });
+    }
 }
