@@ -1,7 +1,7 @@
 //! The environment variables of flags, made from the flags' names.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
@@ -56,7 +56,8 @@ pub(super) fn blamed(mut error: clap::Error, command: &Command) -> clap::Error {
     });
     let longs =
         named.filter_map(|flag| flag.strip_prefix("--")?.split([' ', '=']).next()).filter(|long| !is_given(long));
-    let variables: BTreeSet<String> = longs.flat_map(|long| set_for(command, long)).collect();
+    let asked = asked_for(command);
+    let variables: BTreeSet<String> = longs.filter_map(|long| set_for(asked, long)).collect();
     let hints: Vec<_> =
         variables.into_iter().map(|variable| format!("{variable} is set in the environment").into()).collect();
     if !hints.is_empty() {
@@ -74,12 +75,18 @@ fn is_given(long: &str) -> bool {
     std::env::args_os().any(|given| is_it(&given))
 }
 
-/// The variables of the flag that are set, by all commands below one.
-fn set_for(command: &Command, long: &str) -> Vec<String> {
-    let own = command.get_arguments().filter(|argument| argument.get_long() == Some(long)).filter_map(Arg::get_env);
-    let own = own.filter(|variable| std::env::var_os(variable).is_some());
-    let own = own.map(|variable| variable.to_string_lossy().into_owned());
-    own.chain(command.get_subcommands().flat_map(|below| set_for(below, long))).collect()
+/// The command that the line asks for: two commands may give one flag different variables.
+fn asked_for(command: &Command) -> &Command {
+    let below = |above, word: OsString| Command::find_subcommand(above, word).unwrap_or(above);
+    std::env::args_os().skip(1).fold(command, below)
+}
+
+/// The variable of a command's flag, where it is set.
+fn set_for(command: &Command, long: &str) -> Option<String> {
+    let flag = command.get_arguments().find(|argument| argument.get_long() == Some(long))?;
+    let variable = flag.get_env()?;
+    std::env::var_os(variable)?;
+    Some(variable.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

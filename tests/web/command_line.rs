@@ -72,6 +72,11 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     let files = [("QUEUEKEEPER_CONFIG_FILE", "config.yml"), ("QUEUEKEEPER_PROFILES", "profiles")];
     let one_of = queuekeeper(&["object", "show", "a", "--data", "b"]).envs(files).output().unwrap();
     is_refused(&one_of, 2, &["--data", "cannot be used with", "QUEUEKEEPER_CONFIG_FILE is set in the environment"]);
+    // The ingest daemons have a flag of the same name.
+    let workers = [("QUEUEKEEPER_MILL_WORKERS", "some"), ("QUEUEKEEPER_WORKERS", "1")];
+    let workers = queuekeeper(&["mill", "run"]).envs(workers).output().unwrap();
+    is_refused(&workers, 2, &["--workers", "'some'", "QUEUEKEEPER_MILL_WORKERS is set in the environment"]);
+    assert!(!String::from_utf8_lossy(&workers.stderr).contains("QUEUEKEEPER_WORKERS"), "{workers:?}");
     let given = ["serve", "--mirror.drop-after=never"];
     let given = queuekeeper(&given).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
     is_refused(&given, 2, &["--mirror.drop-after", "'never'"]);
