@@ -1,9 +1,10 @@
-//! What is built in: its licences, and what of it is there twice. `deny.toml` says what may be; `cargo deny` looks at more,
+//! What is built in: its licences, what of it is there twice, and whether it is used. `deny.toml` says what may be; `cargo deny` looks at more,
 //! and this at every change.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -24,24 +25,24 @@ struct Needed {
     packages: HashMap<String, Value>,
     /// Those that are in a crate of ours or build it, as `cargo deny` takes them: not what its tests alone need.
     built: BTreeSet<String>,
-    /// Those that are ours.
-    ours: BTreeSet<String>,
+    /// Those that are ours, with what each of them asks for.
+    ours: BTreeMap<String, Value>,
 }
 
 fn needed() -> Needed {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let arguments = ["metadata", "--locked", "--offline", "--format-version=1", "--filter-platform", &target];
-    let told = Command::new(env!("CARGO")).args(arguments).output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    let output = Command::new(env!("CARGO")).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let reported: Value = serde_json::from_slice(&output.stdout).unwrap();
     let by_id = |list: &Value| -> HashMap<String, Value> {
         list.as_array().unwrap().iter().map(|one| (one["id"].as_str().unwrap().to_owned(), one.clone())).collect()
     };
-    let (packages, nodes) = (by_id(&told["packages"]), by_id(&told["resolve"]["nodes"]));
+    let (packages, nodes) = (by_id(&reported["packages"]), by_id(&reported["resolve"]["nodes"]));
     let mut built = BTreeSet::new();
-    let ours: BTreeSet<String> =
-        told["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned()).collect();
-    let mut left: Vec<String> = ours.iter().cloned().collect();
+    let members = reported["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap().to_owned());
+    let ours: BTreeMap<String, Value> = members.map(|id| (id.clone(), nodes[&id]["deps"].clone())).collect();
+    let mut left: Vec<String> = ours.keys().cloned().collect();
     while let Some(id) = left.pop() {
         if !built.insert(id.clone()) {
             continue;
@@ -83,7 +84,7 @@ fn what_is_built_in_is_allowed_comes_from_the_registry_and_is_there_once() {
         let license = text("license").replace(" / ", "/").replace('/', " OR ");
         assert!(is_met(&license, &allowed), "{id}: {license:?}");
         // Only what is ours comes from nowhere.
-        let source = if ours.contains(id) { "" } else { REGISTRY };
+        let source = if ours.contains_key(id) { "" } else { REGISTRY };
         assert_eq!(text("source"), source, "{id}");
         if built.contains(id) {
             versions.entry(text("name")).or_default().push(text("version"));
@@ -102,6 +103,43 @@ fn what_is_built_in_is_allowed_comes_from_the_registry_and_is_there_once() {
     }
 }
 
+/// The names in the Rust files at a path, which may be a file or a directory.
+fn names_in(path: &Path, names: &mut BTreeSet<String>) {
+    if let Ok(entries) = std::fs::read_dir(path) {
+        entries.for_each(|entry| names_in(&entry.unwrap().path(), names));
+    } else if path.extension().is_some_and(|extension| extension == "rs") {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        names.extend(text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').map(str::to_owned));
+    }
+}
+
+#[test]
+fn every_dependency_is_named_by_the_code_that_asks_for_it() {
+    let Needed { packages, ours, .. } = needed();
+    let mut unused = Vec::new();
+    let mut count = 0;
+    for (id, dependencies) in &ours {
+        let package = &packages[id];
+        let folder = Path::new(package["manifest_path"].as_str().unwrap()).parent().unwrap();
+        let (mut own, mut of_tests) = (BTreeSet::new(), BTreeSet::new());
+        names_in(&folder.join("src"), &mut own);
+        names_in(&folder.join("build.rs"), &mut own);
+        for folder in ["tests", "benches", "examples"].map(|name| folder.join(name)) {
+            names_in(&folder, &mut of_tests);
+        }
+        for dependency in dependencies.as_array().unwrap() {
+            count += 1;
+            let name = dependency["name"].as_str().unwrap();
+            let is_of_tests = dependency["dep_kinds"].as_array().unwrap().iter().all(|kind| kind["kind"] == "dev");
+            if !own.contains(name) && !(is_of_tests && of_tests.contains(name)) {
+                unused.push(format!("{}: {name}", package["name"].as_str().unwrap()));
+            }
+        }
+    }
+    assert!(count > 100, "it looked at all of them: {count}");
+    assert!(unused.is_empty(), "no code names these dependencies: {unused:#?}");
+}
+
 /// Where `SECURITY.md` names a test: `folder/file.rs::function`, below `tests/` or from the root.
 fn named_tests(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(".rs::"))
@@ -109,7 +147,7 @@ fn named_tests(text: &str) -> impl Iterator<Item = (&str, &str)> {
 
 #[test]
 fn every_test_that_the_security_document_names_exists() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut missing = Vec::new();
     let mut named = 0;
     for (file, function) in named_tests(include_str!("../SECURITY.md")) {
