@@ -25,7 +25,7 @@ const PARTS: [(&str, &str, usize, &str); 2] = [
 ];
 
 /// All blocks of other parts, and those that are left out of these, by their pages and beginnings.
-const BLOCKS: [(&str, &str, Use); 51] = [
+const BLOCKS: [(&str, &str, Use); 53] = [
     ("README.md", ".ci/install zookeeper && cargo run ", By("tests/demo/documented.rs")),
     ("README.md", ".ci/install zookeeper prometheus ", By("tests/demo/monitoring.rs")),
     ("README.md", "cargo run -- standalone", By("tests/cli/start.rs")),
@@ -80,6 +80,16 @@ const BLOCKS: [(&str, &str, Use); 51] = [
     ("docs/operate.md", "queuekeeper serve --zookeeper zk1:", By("tests/cli/services.rs")),
     ("docs/operate.md", "curl 'http://127.0.0.1:12181/", By("tests/demo/documented.rs")),
     ("docs/operate.md", "queuekeeper serve --zookeeper prod=", By("tests/cli/services.rs")),
+    (
+        "docs/operate.md",
+        "# /etc/systemd/system/queuekeeper.service.d/queues.conf",
+        Around("packaging/try", "/etc/systemd/system/queuekeeper.service.d/queues.conf"),
+    ),
+    (
+        "docs/operate.md",
+        "# /etc/default/queuekeeper-queues",
+        Around("packaging/try", "/etc/default/queuekeeper-queues"),
+    ),
     ("docs/operate.md", "ask() {", By("tests/demo/documented.rs")),
     (
         "docs/operate.md",
@@ -94,7 +104,7 @@ const BLOCKS: [(&str, &str, Use); 51] = [
     (
         "docs/start.md",
         "sudo apt install ./target/package/queuekeeper_",
-        Not("it installs a package, and disables its service; packaging/try installs it below a root of its own"),
+        Not("it installs a package; packaging/try installs it below a root of its own"),
     ),
     ("docs/start.md", ".ci/install zookeeper && cargo build", Not("it installs packages, and builds what is run here")),
     (
