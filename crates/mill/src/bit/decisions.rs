@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{BitError, Evidence};
-use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, span};
-use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
+use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, RepairStarted, span};
+use queuekeeper_catalogue::repairs::NewRepair;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::Item;
 

@@ -1,7 +1,8 @@
 //! What is recorded of a copy is put right by what was read, and what was written around the program only by asking.
 
 use queuekeeper_catalogue::audit::{EventKind, Events};
-use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
+use queuekeeper_catalogue::repair_stops::RepairStarted;
+use queuekeeper_catalogue::repairs::RepairEnd;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
 use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask};
