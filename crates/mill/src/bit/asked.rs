@@ -7,7 +7,7 @@ use queuekeeper_catalogue::repairs::NewRepair;
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
 use queuekeeper_store::StoreName;
 
-use super::decisions::verdict_of;
+use super::kept::verdict_of;
 use super::verdict::{Offer, Remedy};
 use crate::account::Account;
 
