@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_ingest::copies::{CopyStanding, CountCopies, StoredObjects};
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_mail::MAIL;
 use queuekeeper_mail::delivery::Delivery;
 use queuekeeper_mail::metrics::{OutboxMetrics, PREFIX};
