@@ -39,7 +39,7 @@ use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
 use crate::config::{self, Config, Loopback, Mirror};
 use crate::server::{self, Beside};
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_ingest::working::SizeLimit;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_queue::Queue;

@@ -14,7 +14,7 @@ use crate::metrics::{self, storage};
 use crate::prometheus::Prometheus;
 use crate::web;
 use queue::Queue;
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_store::StoreFamilies;
 use repository::Repository;

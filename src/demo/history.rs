@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use queuekeeper_ingest::deposit::id_of;
+use queuekeeper_ingest::spec::id_of;
 use serde_json::json;
 use tokio::time::Instant;
 

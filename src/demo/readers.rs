@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use queuekeeper_ingest::access::{self, Extent, Format, RequestError, Wanted};
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use tokio::time::sleep;
 
 use super::collections::COLLECTIONS;

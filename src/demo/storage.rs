@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_ingest::working::WorkingStorage;
 
 use super::collections::MIB;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use prometheus_client::registry::Registry;
 use queuekeeper_ingest::access::Deliveries;
 use queuekeeper_ingest::contents::{ObjectReader, OpenStore};
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_store::StoreFamilies;
 
 use super::tasks::Tasks;

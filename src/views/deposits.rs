@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_catalogue::deposits::Deposit;
-use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::resubmit::{Resubmission, made_nothing, uuids_of_failed, without_jobs};
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use serde::Serialize;
 use utoipa::ToSchema;

@@ -302,7 +302,7 @@ impl From<&Version> for ObjectVersion {
         Self {
             number: version.number,
             job: version.job.to_string(),
-            deposit: version.batch.map(queuekeeper_ingest::deposit::id_of),
+            deposit: version.batch.map(queuekeeper_ingest::spec::id_of),
             submitter: version.submitter.clone(),
             file_count: version.file_count,
             size_bytes: version.byte_count,

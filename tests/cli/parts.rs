@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::parts::uuid_of_part;
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_queue::JobChange;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;

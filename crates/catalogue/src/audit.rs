@@ -36,9 +36,6 @@ use crate::database::Session;
 use crate::database::grouped::Work;
 use crate::error::Error;
 
-/// To whom items belong until accounts are configured.
-pub(crate) const NO_ACCOUNT: &str = "";
-
 struct Begin(Intent, Duration);
 struct Extend(Intent, Duration);
 struct Settle(Intent, Settlement);

@@ -9,7 +9,6 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 use tempfile::NamedTempFile;
 
-use crate::catalogue::Catalogue;
 use crate::database::Database;
 use crate::error::{Error, ErrorKind, io_code, is_full, one_line};
 use crate::schema;
@@ -21,35 +20,30 @@ const FULL: &str = "its disk is full; free space there, or name a file on anothe
 const IOERR_READ: i32 = 266;
 const IOERR_SHORT_READ: i32 = 522;
 
-impl Catalogue {
-    /// Writes a copy of a SQLite catalogue, as it is at one instant, to a file that only this user can read. It is written
-    /// beside that file, synced, and takes its place when it is whole; an earlier copy is replaced. Others read and write
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Unsupported`] for PostgreSQL, which has tools of its own for that. Others when the copy cannot be
-    /// written; then an earlier copy is still there.
-    pub async fn backup(&self, to: &Path) -> Result<(), Error> {
-        let Some(file) = self.database.file() else {
-            return Err(self.database.error(ErrorKind::Unsupported(
-                "PostgreSQL is backed up by its own tools: use pg_dump, or pg_basebackup with an archive of its log",
-            )));
-        };
-        let target = Target { database: &self.database, to };
-        if is_same(file.get_filename(), to).map_err(|error| target.failed(&error))? {
-            let text = format!("{} is the catalogue itself; name another file for the backup", to.display());
-            return Err(self.database.error(ErrorKind::Refused(text)));
-        }
-        let copy = target.copy(file).await?;
-        target.keep(copy)
+/// Writes a copy of a SQLite catalogue to a file.
+///
+/// # Errors
+/// As [`Catalogue::backup`](crate::catalogue::Catalogue::backup).
+pub(crate) async fn write(database: &Database, to: &Path) -> Result<(), Error> {
+    let Some(file) = database.file() else {
+        return Err(database.error(ErrorKind::Unsupported(
+            "PostgreSQL is backed up by its own tools: use pg_dump, or pg_basebackup with an archive of its log",
+        )));
+    };
+    let target = Target { database, to };
+    if is_same(file.get_filename(), to).map_err(|error| target.failed(&error))? {
+        let text = format!("{} is the catalogue itself; name another file for the backup", to.display());
+        return Err(database.error(ErrorKind::Refused(text)));
     }
+    let copy = target.copy(file).await?;
+    target.keep(copy)
 }
 
 /// Writes a copy of a catalogue in SQLite beside it, before its schema, of that version, is brought up to date; the answer is
 /// its file. None for PostgreSQL, and where another process has brought it up to date meanwhile and so has written one.
 ///
 /// # Errors
-/// As [`Catalogue::backup`].
+/// As [`write`].
 pub(crate) async fn before_migration(database: &Database, version: i64) -> Result<Option<PathBuf>, Error> {
     let Some(file) = database.file() else { return Ok(None) };
     let mut to = file.get_filename().as_os_str().to_owned();

@@ -5,28 +5,13 @@
 //! announced. On SQLite they look at the size and the time of the write-ahead log. It is only a help: who waits looks again after
 //! some time in any case.
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use sqlx::postgres::PgListener;
 use tokio::sync::watch;
-use tokio::time::sleep;
-
-use crate::catalogue::Catalogue;
-use crate::database::value::values;
-
-/// The channel of `NOTIFY`.
-const CHANNEL: &str = "queuekeeper";
 
 /// How often a process announces something at most.
-const ANNOUNCE: Duration = Duration::from_secs(1);
-
-/// How often the write-ahead log is looked at.
-const LOOK: Duration = Duration::from_secs(2);
-
-/// How long to wait before the server is connected to again.
-const CONNECT_AGAIN: Duration = Duration::from_secs(10);
+pub(crate) const ANNOUNCE: Duration = Duration::from_secs(1);
 
 /// What all clones of a catalogue ring.
 pub(crate) struct Bell {
@@ -39,12 +24,17 @@ impl Bell {
         Arc::new(Self { rung: watch::Sender::new(0), announced: std::sync::Mutex::default() })
     }
 
-    fn ring(&self) {
+    /// What hears it from now on, in this process.
+    pub(crate) fn rings(&self) -> Rings {
+        Rings(self.rung.subscribe())
+    }
+
+    pub(crate) fn ring(&self) {
         self.rung.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Whether the other processes are to be notified now.
-    fn may_announce(&self) -> bool {
+    pub(crate) fn may_announce(&self) -> bool {
         let Ok(mut announced) = self.announced.lock() else { return false };
         let is_due = announced.is_none_or(|last| last.elapsed() >= ANNOUNCE);
         if is_due {
@@ -62,75 +52,6 @@ impl Rings {
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
-        }
-    }
-}
-
-impl Catalogue {
-    /// What hears it from now on, in this process; other processes by [`Self::listen`].
-    #[must_use]
-    pub fn rings(&self) -> Rings {
-        Rings(self.bell.rung.subscribe())
-    }
-
-    /// Says that there may be something to do, after a transaction that made it so.
-    pub(crate) async fn ring(&self) {
-        self.bell.ring();
-        if self.database.postgres().is_none() || !self.bell.may_announce() {
-            return;
-        }
-        // Those who wait look again in any case.
-        if let Ok(mut session) = self.database.read().await {
-            let _unheard = session.row("SELECT pg_notify($1, '')", values![CHANNEL]).await;
-        }
-    }
-
-    /// Lets what other processes do ring here, until it is dropped.
-    pub async fn listen(&self) {
-        match (self.database.postgres(), self.database.file()) {
-            (Some(pool), _) => loop {
-                if let Ok(mut listener) = PgListener::connect_with(pool).await
-                    && listener.listen(CHANNEL).await.is_ok()
-                {
-                    self.hear(&mut listener).await;
-                }
-                sleep(CONNECT_AGAIN).await;
-                // What was announced meanwhile was not heard.
-                self.bell.ring();
-            },
-            (None, Some(file)) => {
-                let mut log = file.get_filename().as_os_str().to_owned();
-                log.push("-wal");
-                self.watch(log.into()).await;
-            }
-            (None, None) => {}
-        }
-    }
-
-    /// Until the connection cannot be made again.
-    async fn hear(&self, listener: &mut PgListener) {
-        // `None` where the connection was lost: it is made anew, and what was announced meanwhile was not heard.
-        while listener.try_recv().await.is_ok() {
-            self.bell.ring();
-            sleep(ANNOUNCE).await;
-            while listener.next_buffered().is_some() {}
-            self.bell.ring();
-        }
-    }
-
-    async fn watch(&self, log: PathBuf) {
-        let state = async || {
-            let metadata = tokio::fs::metadata(&log).await.ok()?;
-            Some((metadata.len(), metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH)))
-        };
-        let mut known = state().await;
-        loop {
-            sleep(LOOK).await;
-            let now = state().await;
-            if now != known {
-                known = now;
-                self.bell.ring();
-            }
         }
     }
 }

@@ -16,11 +16,12 @@ mod records;
 mod reports;
 mod runs;
 mod seals;
+mod write;
 
 #[cfg(test)]
 pub(crate) use asked::{ASKED, ASKED_OF};
-pub use asked::{AskedCheck, AskedPart, AskedState, NewAsked};
-pub use checked::{CheckedItem, CheckedPart, Evidence, Observed, PageEnd, Wrong};
+pub use asked::{AskedCheck, AskedState, NewAsked};
+pub use checked::{AskedPart, CheckedItem, CheckedPart, Evidence, LoneItem, Observed, PageEnd, Wrong};
 pub(crate) use counts::fold;
 pub use counts::{CheckedAmount, ResultCount};
 pub use errors::BitError;
@@ -29,7 +30,7 @@ pub(crate) use errors::end as end_error;
 pub(crate) use errors::{OF_ACCOUNT, OF_PART, OLDEST, OPEN_KEYS};
 #[cfg(test)]
 pub(crate) use items::LEFT_ITEMS;
-pub use items::{LeftItem, LoneItem};
+pub use items::LeftItem;
 pub use log::LoggedCheck;
 #[cfg(test)]
 pub(crate) use log::{OF_ITEM as CHECKS_OF_ITEM, OF_RUN as CHECKS_OF_RUN, OLDEST_OUTSIDE};
@@ -39,10 +40,10 @@ pub use pages::RunPage;
 pub use records::{AuditHead, IndexEntry, ItemRecords};
 #[cfg(test)]
 pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
-pub use reports::{NewReport, Reports, StoredReport, UnsuccessfulReports};
+pub use reports::{NewReport, Reports, UnsuccessfulReports};
 #[cfg(test)]
 pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCESSFUL};
-pub use runs::{BitRun, NewPage};
+pub use runs::{BitRun, NewPage, StoredReport};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, UNREPORTED};
 #[cfg(test)]
@@ -50,9 +51,9 @@ pub(crate) use seals::{SEAL, SEALS_LEFT};
 pub use seals::{Seal, SealHead};
 
 pub(crate) use asked::end as end_asked;
-pub(crate) use checked::write;
 pub(crate) use items::end_item;
 pub(crate) use pages::end_page;
+pub(crate) use write::write;
 
 /// The result of a check that proved the bytes, with nothing wrong.
 pub const SUCCESS: &str = "success";

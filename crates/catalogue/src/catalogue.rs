@@ -1,7 +1,7 @@
 //! The catalogue as its users hold it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -81,6 +81,17 @@ impl Catalogue {
     #[must_use]
     pub fn place(&self) -> &str {
         self.database.place()
+    }
+
+    /// Writes a copy of a SQLite catalogue, as it is at one instant, to a file that only this user can read. It is written
+    /// beside that file, synced, and takes its place when it is whole; an earlier copy is replaced. Others read and write
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) for PostgreSQL, which has tools of its own for that.
+    /// Others when the copy cannot be written; then an earlier copy is still there.
+    pub async fn backup(&self, to: &Path) -> Result<(), Error> {
+        backup::write(&self.database, to).await
     }
 
     /// Ends all connections, after what is under way. For SQLite, this moves the write-ahead log into the file.

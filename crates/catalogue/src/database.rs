@@ -4,6 +4,7 @@
 //! two differ.
 
 pub(crate) mod dialect;
+pub(crate) mod foreign;
 pub(crate) mod grouped;
 mod postgres;
 pub(crate) mod session;
@@ -18,7 +19,6 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Pool, Postgres};
 
 pub(crate) use self::session::Session;
-pub(crate) use self::sqlite::APPLICATION_ID;
 use self::sqlite::SqlitePools;
 use crate::error::{Error, ErrorKind};
 

@@ -7,13 +7,15 @@ use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 
 use jiff::Timestamp;
 
-use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::counters::Counter;
 use crate::database::Session;
 use crate::database::value::{Row, Value, values};
 use crate::error::{Error, ErrorKind};
 use crate::proofs;
+
+/// To whom items belong until accounts are configured.
+pub(crate) const NO_ACCOUNT: &str = "";
 
 /// What the index says of one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

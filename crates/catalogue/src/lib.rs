@@ -27,6 +27,7 @@
 //! - A figure that grows with the rows is kept by deltas, and never counted over rows.
 //! - No message has a password in it.
 
+mod announce;
 pub mod as_is;
 pub mod asides;
 pub mod audit;
@@ -42,6 +43,7 @@ pub mod counters;
 mod database;
 pub mod deposits;
 pub mod error;
+mod fold;
 pub mod identifiers;
 pub mod index;
 pub mod inventory;

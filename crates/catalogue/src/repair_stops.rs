@@ -10,7 +10,6 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, Value, millis, values};
 use crate::error::Error;
-use crate::repairs::RepairStarted;
 use crate::tasks::{Queue, TaskKind, TaskState};
 
 /// How many repairs may start by themselves in a store within 24 hours: more damage than that is for a person.
@@ -67,6 +66,21 @@ pub struct RepairStop {
     pub reason: String,
     /// Since when.
     pub since: Timestamp,
+}
+
+/// What became of a request for a repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairStarted {
+    /// It is started now, or goes on: it was open, and its task had failed for good or was dropped.
+    Started,
+    /// It was started before, and has not ended.
+    Open,
+    /// As many as may be were started automatically in that store within 24 hours.
+    TooMany,
+    /// Automatic repairs are stopped there.
+    Stopped,
+    /// An automatic repair of the copy ended lately.
+    Cooling,
 }
 
 /// The name of all stores together.

@@ -15,7 +15,7 @@ use crate::database::Session;
 use crate::database::dialect::Dialect;
 use crate::database::value::{Row, Value, millis, values};
 use crate::error::Error;
-use crate::repair_stops;
+use crate::repair_stops::{self, RepairStarted};
 use crate::tasks::{NewTask, TaskKind, TaskState, TaskSubject, key_column, put, store_column};
 
 /// Within what time automatic repairs are counted.
@@ -43,21 +43,6 @@ pub struct NewRepair<'a> {
     pub content: Option<&'a str>,
     /// How many may be started automatically in that store within 24 hours; `None` where a person starts it.
     pub most_a_day: Option<u64>,
-}
-
-/// What became of a request for a repair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RepairStarted {
-    /// It is started now, or goes on: it was open, and its task had failed for good or was dropped.
-    Started,
-    /// It was started before, and has not ended.
-    Open,
-    /// As many as may be were started automatically in that store within 24 hours.
-    TooMany,
-    /// Automatic repairs are stopped there.
-    Stopped,
-    /// An automatic repair of the copy ended lately.
-    Cooling,
 }
 
 /// How a repair ended.

@@ -5,14 +5,12 @@
 //! that is killed leaves what was there before. (sqlx's own migrations lock nothing in SQLite, as of 0.9.0, and know
 //! nothing of other programs' tables.)
 
-use std::sync::Arc;
-
-use sqlx::{Row as _, SqliteConnection};
 use uuid::Uuid;
 
 use crate::database::dialect::Dialect;
+use crate::database::foreign::{APPLICATION_ID, whose};
 use crate::database::value::values;
-use crate::database::{APPLICATION_ID, Database, Session};
+use crate::database::{Database, Session};
 use crate::error::{Error, ErrorKind};
 
 /// The scripts, the first one being version 1.
@@ -48,23 +46,6 @@ const VERSIONS: &str = "CREATE TABLE queuekeeper_schema (version {int} PRIMARY K
 
 /// The key of PostgreSQL's advisory locks is of a database; any number that other programs do not happen to use.
 const LOCK: i64 = 0x716b_6361_7461;
-
-/// Refuses a file of another program, or of a newer one of ours, before it is changed in any way.
-pub(crate) async fn refuse_foreign_file(connection: &mut SqliteConnection, place: &Arc<str>) -> Result<(), Error> {
-    let sql = "SELECT (SELECT application_id FROM pragma_application_id), (SELECT COUNT(*) FROM sqlite_schema)";
-    let row = sqlx::query(sql).fetch_one(connection).await;
-    let ids = row.and_then(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-    let (application_id, tables) = ids.map_err(|error| Error::from_sqlx(place, &error))?;
-    whose(application_id, tables).map_err(|kind| Error::new(place, kind))
-}
-
-fn whose(application_id: i64, tables: i64) -> Result<(), ErrorKind> {
-    match (application_id, tables) {
-        (APPLICATION_ID, _) | (0, 0) => Ok(()),
-        (0, _) => Err(ErrorKind::Foreign("it has tables that do not belong to a catalogue".to_owned())),
-        (other, _) => Err(ErrorKind::Foreign(format!("its application_id is {other:#x}"))),
-    }
-}
 
 /// Brings the schema up to date; the answer is the catalogue's identifier, and from which version it came.
 pub(crate) async fn migrate(database: &Database) -> Result<(Uuid, i64), Error> {

@@ -13,6 +13,7 @@ mod delay;
 mod delivery;
 mod link;
 mod request;
+mod settings;
 mod trouble;
 mod wanted;
 
@@ -33,18 +34,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-pub use delivery::{AccessSettings, Deliveries};
+pub use delivery::Deliveries;
 pub use link::{LINKS, LinkError, OpenedDelivery};
 pub use request::{FindError, RequestError, Requested, request};
+pub use settings::AccessSettings;
 pub use wanted::{Extent, Format, UnknownWord, Wanted};
 
+use crate::clock::now;
 use crate::contents::{ObjectReader, Opened};
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::engine::through;
 use crate::metrics::Ended;
 use crate::name;
-use crate::step::{self, Services, now};
+use crate::services::Services;
+use crate::step;
 use allocation::UnallocatedBytes;
 use archive::{Bound, Files};
 use delay::{Delay, Delays};

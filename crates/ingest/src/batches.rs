@@ -17,13 +17,14 @@ use queuekeeper_queue::{Batch, Due, Error, ItemChange, LockedBatch, Queue};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::mail::compose::Correspondence;
 use crate::metrics::Ended;
 use crate::resubmit::without_jobs;
 use crate::spec::uuid_of;
-use crate::step::{self, StepError, now};
+use crate::step::{self, StepError};
 use crate::withdrawal;
 use submission::BatchSpec;
 

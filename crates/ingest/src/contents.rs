@@ -11,7 +11,7 @@ use queuekeeper_store::ocfl::{OcflError, Root};
 use queuekeeper_store::store::Content;
 use queuekeeper_store::{Algorithm, Digest, SpaceName, Store, StoreName};
 
-use crate::step::Services;
+use crate::services::Services;
 
 /// Opens a store of the configuration; `None` where there is none of that name.
 pub type OpenStore = Arc<

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::kind::DepositType;
 use crate::manifest::{self, ManifestProfile};
 use crate::name::{self, NameError};
-use crate::spec::{object_of, volume_of};
+use crate::spec::{PAYLOAD_SHA256, VOLUME, id_of, object_of, volume_of};
 use crate::url::{ContentUrl, conceal};
 use crate::working::{WorkingStorage, secret};
 
@@ -27,13 +27,6 @@ mod upload;
 pub use check::{Finding, Findings};
 use upload::Whole;
 pub use upload::{Upload, abandoned};
-
-/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
-/// the query of a URL is kept.
-pub(crate) const VOLUME: &str = "volume";
-
-/// The key of a submission that has the SHA-256 of what was uploaded, by which it is known when it is sent again.
-pub(crate) const PAYLOAD_SHA256: &str = "payloadSHA256";
 
 /// How much of an upload is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
@@ -369,10 +362,4 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, DepositError> {
     let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
     done.map_err(|error| DepositError::Disk { what, error })
-}
-
-/// The id that a depositor knows a batch by.
-#[must_use]
-pub fn id_of(uuid: Uuid) -> String {
-    format!("bid-{uuid}")
 }

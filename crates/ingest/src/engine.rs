@@ -3,6 +3,7 @@
 //! One session holds the locks of all workers, another one the watches. When the first ends its workers are cancelled,
 //! and a new session begins with new polls; what they had done is found by their jobs' UUIDs.
 
+mod adjust;
 mod arrivals;
 pub mod fence;
 mod holds;
@@ -10,6 +11,8 @@ mod lane;
 mod leftovers;
 mod presence;
 pub(crate) mod session;
+mod store_holds;
+mod volume_grants;
 mod volumes;
 mod worker;
 mod workers;
@@ -30,11 +33,10 @@ use zookeeper_client::{Acls, Client};
 use crate::daemon::{Daemon, Takes};
 use crate::outbox;
 use crate::progress;
-use crate::step::Services;
+use crate::services::Services;
 use fence::Fence;
-use leftovers::AtWork;
 pub use presence::{CATALOGUE, WrongCatalogue, catalogue, replace_catalogue};
-use session::Session;
+use session::{AtWork, Session};
 pub(crate) use worker::{RECONNECTING, through};
 
 /// How often the profiles are looked at.
@@ -119,7 +121,7 @@ async fn run_daemons(
             () = session.fence.keep(&client) => {}
             () = follow_changes(&session, &mut watches) => {}
             () = read_profiles(services) => {}
-            () = progress::publish(&client, services, &acls) => {}
+            () = progress::publish(&client, &services.downloads, &acls) => {}
             () = presence::keep_current(&session, &client, note) => {}
             () = work(&session) => {}
         }

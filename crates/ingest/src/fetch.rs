@@ -10,6 +10,7 @@ mod connections;
 mod error;
 mod hop;
 mod hosts;
+mod limits;
 mod metrics;
 mod resolver;
 mod sink;
@@ -29,7 +30,8 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, StatusCode, redirect};
 
 pub use error::{Cause, FetchError};
-pub use hosts::{HostLimits, Hosts};
+pub use hosts::Hosts;
+pub use limits::HostLimits;
 
 use crate::place::{self, Place};
 use crate::profile::Credentials;

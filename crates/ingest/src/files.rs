@@ -8,10 +8,7 @@ use queuekeeper_store::Digests;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::working::{self, JobDirectory};
-
-/// The dot-file's name, without the dot.
-pub(crate) const NAME: &str = "files";
+use crate::working::{self, FILES, JobDirectory};
 
 /// A file in `producer/`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -42,7 +39,7 @@ impl FilesWriter {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(directory: &JobDirectory) -> io::Result<Self> {
-        let (temporary, path) = (directory.helper(&format!("files.new-{}", Uuid::new_v4())), directory.helper(NAME));
+        let (temporary, path) = (directory.helper(&format!("files.new-{}", Uuid::new_v4())), directory.helper(FILES));
         Ok(Self { to: BufWriter::new(File::create(&temporary)?), temporary, path, files: 0, bytes: 0 })
     }
 
@@ -73,7 +70,7 @@ impl FilesWriter {
 /// # Errors
 /// When it cannot be opened; each file where it cannot be read.
 pub fn read(directory: &JobDirectory) -> io::Result<Option<impl Iterator<Item = io::Result<JobFile>> + Send + use<>>> {
-    let file = match File::open(directory.helper(NAME)) {
+    let file = match File::open(directory.helper(FILES)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };

@@ -12,7 +12,7 @@
 //! Then the daemons:
 //!
 //! - [`deposit`]: from a payload to a batch; [`resubmit`]: the failed rows of one; [`daemon`]: which daemons there are;
-//!   [`settings`]: what an operator sets; [`metrics`]: what they count;
+//!   [`settings`]: what an operator sets; [`metrics`]: what they count; [`services`]: what they share;
 //! - [`spec`]: what a job is to do; [`working`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
 //! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
@@ -34,6 +34,7 @@ pub mod ark;
 mod batches;
 mod blocking;
 pub mod cleanup;
+mod clock;
 pub mod contents;
 pub mod copies;
 pub mod daemon;
@@ -60,6 +61,7 @@ pub mod rebuild;
 mod recorded;
 mod reports;
 pub mod resubmit;
+pub mod services;
 pub mod settings;
 pub mod space;
 pub mod spec;

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::deposit::id_of;
+use crate::spec::id_of;
 use crate::spec::uuid_of;
 
 /// How many jobs a batch has at most: its folders must stay listable, and its report below 1 MiB.

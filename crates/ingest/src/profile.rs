@@ -19,6 +19,7 @@
 //! ```
 
 mod credentials;
+mod file;
 mod import;
 mod keys;
 pub(crate) mod properties;

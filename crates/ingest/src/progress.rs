@@ -13,8 +13,6 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::warn;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
-use crate::step::Services;
-
 /// How often it is written, while it changes.
 const EACH: Duration = Duration::from_secs(1);
 
@@ -111,14 +109,14 @@ impl Drop for OnItsWay {
 }
 
 /// Writes it while it changes, until it is dropped. No step depends on it: what cannot be written is left out.
-pub(crate) async fn publish(client: &Client, services: &Services, acls: &Acls<'_>) {
+pub(crate) async fn publish(client: &Client, downloads: &Downloads, acls: &Acls<'_>) {
     let path = Path::progress(client.session_id().0).to_string();
     let mut ticks = interval(EACH);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut last, mut has_failed) = (ProgressNote::default(), false);
     loop {
         ticks.tick().await;
-        let note = services.downloads.note();
+        let note = downloads.note();
         if note == last {
             continue;
         }

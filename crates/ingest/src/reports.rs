@@ -12,12 +12,13 @@ use tracing::{info, warn};
 
 use crate::batches::submission::BatchSpec;
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::mail::compose::Correspondence;
 use crate::metrics::Ended;
 use crate::spec::uuid_of;
-use crate::step::{StepError, now};
+use crate::step::StepError;
 
 /// How soon a batch is looked at again that was locked when a job of it had ended: its other jobs are still being created,
 /// or another process reports it.

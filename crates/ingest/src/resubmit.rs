@@ -16,9 +16,10 @@ use queuekeeper_queue::{Error, Job, Queue};
 use uuid::Uuid;
 
 use crate::batches::submission::BatchSpec;
-use crate::deposit::{NewDeposit, id_of};
+use crate::deposit::NewDeposit;
 use crate::manifest::{Row, Writer};
 use crate::name::shown;
+use crate::spec::id_of;
 use crate::spec::{JobSpec, uuid_of};
 use crate::withdrawal::{WITHDRAWN, taken_back};
 use crate::working::WorkingStorage;

@@ -8,9 +8,15 @@ use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::deposit::VOLUME;
 use crate::name;
 use crate::url::ContentUrl;
+
+/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
+/// the query of a URL is kept.
+pub(crate) const VOLUME: &str = "volume";
+
+/// The key of a submission that has the SHA-256 of what was uploaded, by which it is known when it is sent again.
+pub(crate) const PAYLOAD_SHA256: &str = "payloadSHA256";
 
 /// The namespace of UUIDs that are derived from ids which are none.
 const FOREIGN_IDS: Uuid = Uuid::from_u128(0x6f1d_5c3e_8a0b_4f6d_9a70_51c2_7e1b_a4d3);
@@ -174,6 +180,12 @@ pub fn job_uuid(configuration: &[u8]) -> Option<Uuid> {
 pub fn uuid_of(id: &str, prefix: &str) -> Uuid {
     let bare = id.strip_prefix(prefix).unwrap_or(id);
     bare.parse().unwrap_or_else(|_| Uuid::new_v5(&FOREIGN_IDS, id.as_bytes()))
+}
+
+/// The id that a depositor knows a batch by.
+#[must_use]
+pub fn id_of(uuid: Uuid) -> String {
+    format!("bid-{uuid}")
 }
 
 #[cfg(test)]

@@ -9,13 +9,15 @@ use queuekeeper_queue::{Batch, Due, Error, LockedBatch, WithdrawalOutcome};
 use tracing::{info, warn};
 
 mod restored;
+mod standing;
 
-pub(crate) use restored::{Restored, is_withdrawn_before};
+pub(crate) use restored::is_withdrawn_before;
+pub(crate) use standing::Restored;
 
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
 use crate::spec::uuid_of;
-use crate::step::now;
 
 /// The outcome of a deposit that was withdrawn.
 pub const WITHDRAWN: &str = "withdrawn";

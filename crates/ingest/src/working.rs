@@ -18,6 +18,7 @@ pub(crate) mod secret;
 mod served;
 
 pub use job::JobDirectory;
+pub(crate) use job::{FILES, PACKAGE, PRODUCER};
 pub use limit::SizeLimit;
 
 /// The file at the top of a volume that holds its UUID.

@@ -28,6 +28,7 @@ mod evidence;
 pub mod forecast;
 pub(crate) mod intended;
 pub mod item;
+mod kept;
 pub mod lists;
 mod look;
 pub mod mail;

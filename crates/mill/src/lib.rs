@@ -8,6 +8,7 @@
 //! - [`presence`]: which processes there are; [`metrics`]: what each of them counts;
 //! - [`producer`]: goes through everything, and asks for what is missing; [`why`]: why a copy is not done yet;
 //! - [`stats`]: what spaces have; [`store_events`]: what stores say of their changes; [`run`]: all of it at work;
+//! - [`users`]: the names under which all that is recorded;
 //! - [`worker`]: tasks are taken, processed, and come to an end.
 //!
 //! # Invariants
@@ -32,5 +33,6 @@ pub mod run;
 pub mod stats;
 pub mod store_events;
 pub mod stores;
+pub mod users;
 pub mod why;
 pub mod worker;

@@ -10,6 +10,7 @@ mod edit;
 mod file;
 mod force;
 mod source;
+mod store_id;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -26,17 +27,7 @@ pub use file::{
 };
 pub use force::{InForce, Policies, PolicyError, apply, in_force, read, stray_accounts};
 pub use source::PolicySource;
-
-/// The number of a store within an account, as Mill has it: any text.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct StoreId(pub String);
-
-impl fmt::Display for StoreId {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(&self.0)
-    }
-}
+pub use store_id::StoreId;
 
 /// That what one store has is copied to another one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

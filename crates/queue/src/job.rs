@@ -20,15 +20,15 @@ mod edit;
 mod plan;
 mod target;
 mod update;
+mod value;
 
-pub use change::JobChanged;
 pub(super) use context::{JobContext, JobLocation};
-pub use edit::JobChange;
+pub use edit::{JobChange, JobChanged};
 pub use plan::JobPlan;
 pub(super) use plan::state_of;
 pub use target::{JobTarget, LockedJob};
-pub use update::JobValue;
 pub(super) use update::values_of_new;
+pub use value::JobValue;
 
 /// A job as one request found it: all its znodes at one moment, with their versions.
 #[derive(Clone, Debug)]

@@ -36,6 +36,7 @@ mod read;
 mod record;
 mod sweep;
 mod syncs;
+mod temporary;
 mod tree;
 mod write;
 

@@ -30,6 +30,7 @@
 //!   to name it.
 //! - No operation holds a file, or what an inventory says of many files, in memory.
 
+mod chunks;
 mod clean;
 mod commit;
 mod error;

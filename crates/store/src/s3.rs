@@ -42,6 +42,7 @@ mod copy;
 pub mod credentials;
 mod failure;
 mod forms;
+mod found;
 mod get;
 mod head;
 mod list;
@@ -51,6 +52,7 @@ mod probe;
 mod put;
 mod remove;
 mod restore;
+mod source;
 mod spaces;
 mod upload;
 
@@ -59,7 +61,7 @@ pub use credentials::{AccessKey, Credentials};
 pub use place::Place;
 
 use failure::Target;
-use probe::Found;
+use found::Found;
 
 /// How much content all writers of one store hold in memory at most, in KiB; a larger part is held alone.
 const MEMORY_KIB: u32 = 64 * 1024;

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::{Deposit, NewDeposit as Recorded};
-use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload, id_of};
+use queuekeeper_ingest::deposit::{DepositError, NewDeposit, Receipt, Upload};
 use queuekeeper_ingest::profile::Profile;
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_ingest::withdrawal::{WITHDRAWN, taken_back};
 use queuekeeper_queue::record::WithdrawnNote;
 use tokio::sync::Semaphore;

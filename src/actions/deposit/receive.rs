@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use futures::{Stream, StreamExt as _};
-use queuekeeper_ingest::deposit::{Upload, abandoned, id_of};
+use queuekeeper_ingest::deposit::{Upload, abandoned};
+use queuekeeper_ingest::spec::id_of;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 

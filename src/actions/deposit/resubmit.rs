@@ -1,8 +1,9 @@
 //! The failed rows of a batch, deposited again.
 
-use queuekeeper_ingest::deposit::{Receipt, id_of};
+use queuekeeper_ingest::deposit::Receipt;
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::resubmit::{Resubmission, failed_rows, resubmission};
+use queuekeeper_ingest::spec::id_of;
 use uuid::Uuid;
 
 use super::Allowance;

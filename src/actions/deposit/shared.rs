@@ -8,7 +8,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use queuekeeper_catalogue::deposits::REFUSED;
 use queuekeeper_ingest::deposit::Upload;
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_ingest::url::ContentUrl;
 use tokio::sync::Semaphore;
 

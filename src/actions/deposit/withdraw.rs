@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::Deposit;
-use queuekeeper_ingest::deposit::id_of;
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_ingest::withdrawal;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::repairs::RepairStarted;
+use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers, task_of};
 use queuekeeper_mill::bit::verdict::Remedy;

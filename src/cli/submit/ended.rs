@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::parts::uuid_of_part;
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_ingest::warnings;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;

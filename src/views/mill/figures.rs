@@ -8,9 +8,9 @@ use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::repair_stops::RepairStop;
 use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::verdict::CheckResult;
 use queuekeeper_mill::policy;
+use queuekeeper_mill::users::MILL;
 use queuekeeper_store::StoreName;
 use tokio_util::sync::CancellationToken;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use jiff::Timestamp;
-use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::parts::{number_of, uuid_of_part};
 use queuekeeper_ingest::resubmit::{self, Resubmission};
+use queuekeeper_ingest::spec::id_of;
 use uuid::Uuid;
 
 use super::batches::Head;

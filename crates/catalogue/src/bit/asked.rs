@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
-use super::checked::CheckedItem;
+use super::checked::{AskedPart, CheckedItem};
 use super::{NOTHING, SUCCESS};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
@@ -102,17 +102,6 @@ pub struct AskedCheck {
     pub changed: Timestamp,
     /// How far it is.
     pub state: AskedState,
-}
-
-/// How far a check is with the end of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedPart {
-    /// Whether a part of a space was checked, and not one item.
-    pub is_of_space: bool,
-    /// The key up to which the space is gone through; `None` for all of it.
-    pub rest: Option<Key>,
-    /// The items that are checked one by one.
-    pub alone: Vec<Key>,
 }
 
 /// Checks that were asked for, read by [`read`].

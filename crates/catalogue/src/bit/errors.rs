@@ -8,7 +8,7 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::checked::{CheckedItem, CheckedPart, Evidence, Wrong};
 use super::records::last_bytes;
-use crate::audit;
+use crate::audit::observe;
 use crate::catalogue::{Catalogue, page};
 use crate::counters::{self, Counter};
 use crate::database::Session;
@@ -206,7 +206,7 @@ pub(super) async fn open(
         let findings = wrong.findings.join(" ");
         let values = values![store, &item.space, &item.key, &findings, content, provider];
         if session.row(known, values).await?.is_none() {
-            audit::observe(session, (store, item), observed, &wrong.detail).await?;
+            observe(session, (store, item), observed, &wrong.detail).await?;
         }
     }
     let mut values = values![account, store, &item.space, &item.key, *run, *result, &wrong.findings.join(" ")];

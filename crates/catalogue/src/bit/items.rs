@@ -11,17 +11,6 @@ use crate::database::value::{Row, values};
 use crate::error::Error;
 use crate::tasks::{TaskError, TaskState, TaskSubject, key_column};
 
-/// An item of a page that is to be checked by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoneItem {
-    /// Its key.
-    pub key: Key,
-    /// Its size in bytes: what the store listed, else what is recorded.
-    pub bytes: u64,
-    /// Whether the store listed it.
-    pub is_listed: bool,
-}
-
 /// An item of a run whose own check has come to no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftItem {

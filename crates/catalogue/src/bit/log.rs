@@ -8,11 +8,11 @@ use queuekeeper_store::{Key, StoreName};
 
 use super::checked::Evidence;
 use super::{PASSING, asked};
-use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, millis, values};
 use crate::error::Error;
+use crate::index::NO_ACCOUNT;
 
 /// A check that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]

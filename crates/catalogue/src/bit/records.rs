@@ -3,10 +3,10 @@
 use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 
-use crate::audit::NO_ACCOUNT;
 use crate::catalogue::{Catalogue, page};
 use crate::database::value::{Row, Value, values};
 use crate::error::Error;
+use crate::index::NO_ACCOUNT;
 
 /// What the content index says of a copy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The reports on runs: what each says as a whole, and where its files lie.
 
-use jiff::Timestamp;
 use queuekeeper_store::StoreName;
 
 use super::runs::{BitRun, read, runs};
@@ -10,23 +9,6 @@ use crate::database::Session;
 use crate::database::value::{Row, values};
 use crate::error::Error;
 use crate::outbox::{self, NewMessage};
-
-/// The report on a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredReport {
-    /// When it was stored.
-    pub time: Timestamp,
-    /// Its result.
-    pub result: String,
-    /// Where it lies: `STORE/SPACE/KEY` of its table, without the ending.
-    pub place: String,
-    /// What it covers, as JSON; `None` of a report that was stored before this was kept.
-    pub coverage: Option<String>,
-    /// Whether it covers every item as its policy asks for, whatever is wrong with some; `None` where that is not known.
-    pub is_complete: Option<bool>,
-    /// Whether it is on the newest run of its space that has a report.
-    pub is_newest: bool,
-}
 
 /// A report that is being stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -167,15 +149,4 @@ async fn store(
         outbox::write(session, mail).await?;
     }
     seals::append(session, account, (*id, place), seal).await
-}
-
-impl StoredReport {
-    /// The report of a run, from the columns of [`runs`]; `None` where it has none.
-    pub(super) fn read(row: &Row) -> Result<Option<Self>, sqlx::Error> {
-        let time = row.parse(10, Timestamp::from_millisecond)?;
-        let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
-        let Some(((time, result), place)) = time.zip(result).zip(place) else { return Ok(None) };
-        let (coverage, is_complete, is_newest) = (row.get(13)?, row.get(14)?, row.get(15)?);
-        Ok(Some(Self { time, result, place, coverage, is_complete, is_newest }))
-    }
 }

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::pages;
-use super::reports::StoredReport;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{Row, millis, values};
@@ -41,6 +40,23 @@ pub struct BitRun {
     pub waits_for_store: bool,
     /// When its report was stored, with its result, and where it lies; `None` before.
     pub report: Option<StoredReport>,
+}
+
+/// The report on a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredReport {
+    /// When it was stored.
+    pub time: Timestamp,
+    /// Its result.
+    pub result: String,
+    /// Where it lies: `STORE/SPACE/KEY` of its table, without the ending.
+    pub place: String,
+    /// What it covers, as JSON; `None` of a report that was stored before this was kept.
+    pub coverage: Option<String>,
+    /// Whether it covers every item as its policy asks for, whatever is wrong with some; `None` where that is not known.
+    pub is_complete: Option<bool>,
+    /// Whether it is on the newest run of its space that has a report.
+    pub is_newest: bool,
 }
 
 /// A page of keys to be checked.
@@ -263,4 +279,15 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         report: StoredReport::read(row)?,
         waits_for_store: row.get(9)? && row.get(16)?,
     })
+}
+
+impl StoredReport {
+    /// The report of a run, from the columns of [`runs`]; `None` where it has none.
+    pub(super) fn read(row: &Row) -> Result<Option<Self>, sqlx::Error> {
+        let time = row.parse(10, Timestamp::from_millisecond)?;
+        let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
+        let Some(((time, result), place)) = time.zip(result).zip(place) else { return Ok(None) };
+        let (coverage, is_complete, is_newest) = (row.get(13)?, row.get(14)?, row.get(15)?);
+        Ok(Some(Self { time, result, place, coverage, is_complete, is_newest }))
+    }
 }

@@ -13,9 +13,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Pool, Sqlite};
 use tempfile::NamedTempFile;
 
-use super::without_maintenance;
+use super::{foreign, without_maintenance};
 use crate::error::{Error, ErrorKind};
-use crate::schema;
 
 /// How long a writer waits for another process.
 const BUSY_LIMIT: Duration = Duration::from_secs(10);
@@ -25,9 +24,6 @@ const QUEUE_LIMIT: Duration = Duration::from_mins(1);
 
 /// Lists of pages and workers; more would only contend for two cores.
 const READERS: u32 = 4;
-
-/// What the bytes 68 to 71 of the file are: "qkca".
-pub(crate) const APPLICATION_ID: i64 = 0x716b_6361;
 
 /// File systems whose locks or shared memory are not seen by all hosts, by `f_type` of statfs(2).
 const NETWORK_FILE_SYSTEMS: [(u64, &str); 10] = [
@@ -132,7 +128,7 @@ fn pool(most: u32) -> PoolOptions<Sqlite> {
 async fn look(options: &SqliteConnectOptions, place: &Arc<str>) -> Result<(), Error> {
     let failed = |error: sqlx::Error| with_reason(Error::from_sqlx(place, &error), options.get_filename());
     let mut first = options.connect().await.map_err(failed)?;
-    let outcome = schema::refuse_foreign_file(&mut first, place).await;
+    let outcome = foreign::refuse_foreign_file(&mut first, place).await;
     sqlx::Connection::close(first).await.map_err(failed)?;
     outcome
 }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::figures::Deltas;
 use super::kind::Queue;
-use super::list::TaskState;
 use super::put::{NewTask, put};
-use super::take::TakenTask;
+use super::state::TaskState;
+use super::taken::TakenTask;
 use super::{MOST_ATTEMPTS, MOST_ERROR_CHARS, with_error};
 use crate::bit::{self, CheckedPart};
 use crate::catalogue::Catalogue;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kind::Queue;
-use super::list::TaskState;
+use super::state::TaskState;
 use super::{TaskSubject, store_column};
 use crate::counters::{self, Counter};
 use crate::database::Session;

@@ -8,7 +8,8 @@ use queuekeeper_store::{Key, SpaceName};
 use uuid::Uuid;
 
 use super::kind::{Queue, TaskKind};
-use super::list::{KnownTask, TaskState, columns, known};
+use super::list::{KnownTask, columns, known};
+use super::state::TaskState;
 use super::{TaskSubject, key_column, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::value::{Row, values};

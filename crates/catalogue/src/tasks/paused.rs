@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::figures::Deltas;
 use super::kind::TaskKind;
-use super::list::TaskState;
-use super::take::TakenTask;
+use super::state::TaskState;
+use super::taken::TakenTask;
 use super::{subject, subject_columns};
 use crate::catalogue::Catalogue;
 use crate::database::Session;

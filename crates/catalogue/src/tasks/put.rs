@@ -4,7 +4,7 @@ use queuekeeper_store::StoreName;
 
 use super::figures::Deltas;
 use super::kind::Queue;
-use super::list::TaskState;
+use super::state::TaskState;
 use super::{TaskSubject, Unknown, key_column, store_column};
 use crate::catalogue::Catalogue;
 use crate::database::Session;

@@ -3,15 +3,14 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use queuekeeper_store::StoreName;
 use uuid::Uuid;
 
 use super::figures::Deltas;
 use super::kind::{Queue, TaskKind};
-use super::list::TaskState;
 use super::paused;
-use super::{MOST_ATTEMPTS, TaskError, TaskSubject, subject_columns};
+use super::state::TaskState;
+use super::taken::TakenTask;
+use super::{MOST_ATTEMPTS, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, Value, millis, values};
@@ -28,35 +27,6 @@ pub struct Tasks<'a> {
     pub kinds: &'a [TaskKind],
     /// At most how many.
     pub limit: u32,
-}
-
-/// A task that is leased to a worker.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenTask {
-    /// Its number.
-    pub id: u64,
-    /// Who has it: made anew each time that it is taken.
-    pub holder: Uuid,
-    /// The worker, as it calls itself.
-    pub worker: String,
-    /// The queue that it was taken from.
-    pub queue: Queue,
-    /// What it is about.
-    pub subject: TaskSubject,
-    /// The store to copy from, where it copies.
-    pub source: Option<StoreName>,
-    /// The generation that was taken.
-    pub generation: u64,
-    /// How often it was begun, with this time.
-    pub attempts: u32,
-    /// How often it was put off because it could not be decided yet.
-    pub rounds: u32,
-    /// The failures before.
-    pub errors: Vec<TaskError>,
-    /// When it was requested first.
-    pub created: Timestamp,
-    /// Whether a person has allowed what it was held for.
-    pub is_released: bool,
 }
 
 /// Those that are visible for longest first. Of the kinds there are as many arguments as kinds exist.

@@ -1,7 +1,8 @@
 //! Repairs of copies: one at a time, and not too many a day.
 
 use futures::future::join_all;
-use queuekeeper_catalogue::repairs::{NewRepair, RepairEnd, RepairStarted};
+use queuekeeper_catalogue::repair_stops::RepairStarted;
+use queuekeeper_catalogue::repairs::{NewRepair, RepairEnd};
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};

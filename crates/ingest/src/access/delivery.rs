@@ -1,62 +1,25 @@
 //! The delivery store: archives under names of their own, which are removed after a time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_lc_rs::hmac;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper_store::store::{Chunks, Condition, EntityTag, Gate, Properties, Put, UserProperties};
-use queuekeeper_store::{Digests, Error, ErrorKind, Item, Key, SpaceName, Store, StoreName};
+use queuekeeper_store::{Digests, Error, ErrorKind, Item, Key, Store};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::link::signing_key;
+use super::settings::AccessSettings;
 use super::wanted::Format;
 use crate::engine::fence::Fence;
 
 /// The property of an archive with its name for people.
 pub(super) const NAME: &str = "name";
 
-/// What an operator sets for access requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccessSettings {
-    /// The store that archives are delivered to.
-    pub store: StoreName,
-    /// The space of it that they lie in, which holds nothing else.
-    pub space: SpaceName,
-    /// The number that Merritt's programs know that store by.
-    pub node: u32,
-    /// The URL of the server that answers links, which ends with a slash.
-    pub url: String,
-    /// Whether the store signs links in advance, and answers them itself.
-    pub is_presigned: bool,
-    /// How long an archive is kept, and links to it are valid.
-    pub lifetime: Duration,
-    /// The most bytes of a small request.
-    pub small: u64,
-}
-
-impl AccessSettings {
-    /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are small up
-    /// to 1 GiB, and links lead to a server on this machine.
-    ///
-    /// # Panics
-    /// Never: the name of the space is one.
-    #[must_use]
-    pub fn new(store: StoreName) -> Self {
-        Self {
-            store,
-            space: "access".parse().expect("it is the name of a space"),
-            node: 1,
-            url: "http://127.0.0.1:12181/".to_owned(),
-            is_presigned: false,
-            lifetime: Duration::from_hours(7 * 24),
-            small: 1 << 30,
-        }
-    }
-}
+/// The item with the key of the signatures.
+pub(super) const SIGNING_KEY: &str = "signing-key";
 
 /// The archives that were delivered.
 pub struct Deliveries {
@@ -169,4 +132,9 @@ impl Deliveries {
 fn is_delivery(key: &Key) -> bool {
     let name = key.as_str().and_then(|name| name.rsplit_once('.'));
     name.is_some_and(|(uuid, format)| uuid.parse::<Uuid>().is_ok() && format.parse::<Format>().is_ok())
+}
+
+/// The key of that item.
+pub(super) fn signing_key() -> Key {
+    Key::new(SIGNING_KEY.as_bytes()).expect("the name is short")
 }

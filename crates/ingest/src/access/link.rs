@@ -14,12 +14,9 @@ use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_store::store::{Chunks, Condition, Content, Put};
-use queuekeeper_store::{Error, ErrorKind, Item, Key};
+use queuekeeper_store::{Error, ErrorKind, Item};
 
-use super::delivery::{Deliveries, NAME};
-
-/// The item with the key of the signatures.
-const SIGNING_KEY: &str = "signing-key";
+use super::delivery::{Deliveries, NAME, signing_key};
 
 /// How many bytes that key has.
 const KEY_BYTES: usize = 32;
@@ -171,11 +168,6 @@ impl Deliveries {
     }
 }
 
-/// The key of that item.
-pub(super) fn signing_key() -> Key {
-    Key::new(SIGNING_KEY.as_bytes()).expect("the name is short")
-}
-
 /// What is signed.
 fn signed(seconds: i64, name: &str) -> Vec<u8> {
     format!("{seconds} {name}").into_bytes()
@@ -206,7 +198,8 @@ mod tests {
     use queuekeeper_store::DirectoryStore;
     use uuid::Uuid;
 
-    use super::super::delivery::AccessSettings;
+    use super::super::delivery::SIGNING_KEY;
+    use super::super::settings::AccessSettings;
     use super::*;
     use crate::engine::fence::Fence;
 

@@ -7,7 +7,7 @@ use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::{self as queue, Queue};
 
-use super::delivery::AccessSettings;
+use super::settings::AccessSettings;
 use super::wanted::{Extent, Wanted};
 
 /// How many rows of files are read at once.

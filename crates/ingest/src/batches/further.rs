@@ -13,11 +13,12 @@ use uuid::Uuid;
 use super::rows::Rows;
 use super::submission::BatchSpec;
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::daemon::Daemon;
-use crate::deposit::id_of;
 use crate::engine::session::Session;
 use crate::parts::{Part, uuid_of_part};
-use crate::step::{StepError, now};
+use crate::spec::id_of;
+use crate::step::StepError;
 
 /// Creates the batches of the further parts of a deposit, where it has more than one and they do not exist. Each finds the
 /// manifest in its own directory.

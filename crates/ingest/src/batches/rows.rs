@@ -14,14 +14,15 @@ use uuid::Uuid;
 
 use super::submission::BatchSpec;
 use crate::blocking::blocking;
-use crate::deposit::VOLUME;
 use crate::fetch::Expected;
 use crate::manifest::{Limits, PROBLEMS_BYTES, Reader, Row};
 use crate::parts::{self, Part};
 use crate::place::{self, Place};
 use crate::profile::Profile;
+use crate::services::Services;
+use crate::spec::VOLUME;
 use crate::spec::{job_uuid, uuid_of};
-use crate::step::{Services, StepError};
+use crate::step::StepError;
 use crate::url::ContentUrl;
 use crate::working::secret::{keep_url, whole_url};
 

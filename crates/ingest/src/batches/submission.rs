@@ -4,10 +4,10 @@ use queuekeeper_store::Digest;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::deposit::{PAYLOAD_SHA256, VOLUME};
 use crate::kind::DepositType;
 use crate::name;
 use crate::parts::{self, Part};
+use crate::spec::{PAYLOAD_SHA256, VOLUME};
 use crate::spec::{digest_of, object_of, uuid_of, volume_of};
 use crate::url::ContentUrl;
 

@@ -9,9 +9,10 @@ use tracing::{info, warn};
 
 use super::before;
 use crate::access::Deliveries;
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::engine::session::Session;
-use crate::step::{StepError, now};
+use crate::step::StepError;
 
 /// Removes the archives whose links have expired.
 pub(super) async fn deliveries(session: &Session) -> Result<(), StepError> {

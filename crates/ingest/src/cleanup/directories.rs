@@ -15,9 +15,9 @@ use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::{BatchState, Outcome};
 use queuekeeper_queue::{Batch, Error};
 use tracing::{info, warn};
-use uuid::Uuid;
 
 use super::before;
+use super::listed::directories;
 use super::volume::{Turn, take_turn};
 use crate::blocking::blocking;
 use crate::engine::session::Session;
@@ -240,37 +240,6 @@ fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     Ok(found)
 }
 
-/// The names of the directories of batches, sorted, without those that have only what comes before a batch: uploads
-/// under way, and URLs that are kept, whose names begin with a dot.
-pub(super) fn batches(root: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for (name, path) in directories(root, "bid-")? {
-        let mut entries = fs::read_dir(path)?;
-        let is_plain = |entry: io::Result<fs::DirEntry>| {
-            entry.map(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."))
-        };
-        if entries.try_fold(false, |found, entry| Ok::<_, io::Error>(found || is_plain(entry)?))? {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
-    Ok(names)
-}
-
-fn directories(path: &Path, prefix: &str) -> io::Result<Vec<(String, std::path::PathBuf)>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let is_id = |name: &str| name.strip_prefix(prefix).is_some_and(|uuid| uuid.parse::<Uuid>().is_ok());
-        if let Some(name) = entry.file_name().to_str().filter(|name| is_id(name))
-            && entry.file_type()?.is_dir()
-        {
-            found.push((name.to_owned(), entry.path()));
-        }
-    }
-    Ok(found)
-}
-
 /// The newest `ctime` at and below a path, through no link.
 fn newest(path: &Path) -> io::Result<i64> {
     let mut newest = i64::MIN;
@@ -293,6 +262,8 @@ fn newest(path: &Path) -> io::Result<i64> {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]

@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use zookeeper_client::Error as ReadError;
 
-use super::directories;
+use super::listed;
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::engine::session::Session;
-use crate::step::{Services, StepError, now};
+use crate::services::Services;
+use crate::step::StepError;
 use crate::working::TREE_FILE;
 
 /// What this process may do with the volume.
@@ -93,7 +95,7 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
 async fn foreign(session: &Session, znode: &Path) -> Result<Option<String>, StepError> {
     let working = session.services.working.clone();
     let failed = |error: std::io::Error| StepError::working("look through it", &error);
-    for batch in blocking(move || directories::batches(working.root())).await?.map_err(failed)? {
+    for batch in blocking(move || listed::batches(working.root())).await?.map_err(failed)? {
         if session.queue.find_batch(&batch).await?.is_none() {
             let root = session.services.working.root().display();
             return Ok(Some(format!(

@@ -6,7 +6,8 @@ use queuekeeper_store::{Algorithm, Digest};
 use serde_json::{Map, Value};
 
 use super::upload::Whole;
-use super::{DepositError, NewDeposit, PAYLOAD_SHA256};
+use super::{DepositError, NewDeposit};
+use crate::spec::PAYLOAD_SHA256;
 use crate::url::ContentUrl;
 
 /// What is known of content that came, or is to come.

@@ -12,9 +12,10 @@ use std::time::{Duration, SystemTime};
 use queuekeeper_store::{Algorithm, Digest, Hashers};
 use uuid::Uuid;
 
-use super::{DepositError, NewDeposit, id_of};
+use super::{DepositError, NewDeposit};
 use crate::manifest::{Limits, Reader};
 use crate::place::PRIVATE;
+use crate::spec::id_of;
 use crate::working::{self, WorkingStorage};
 
 /// What has come of the payload.

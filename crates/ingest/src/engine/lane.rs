@@ -12,15 +12,13 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::session::Session;
+use super::session::{ROUND, Session};
 use super::worker;
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::grants::Wanted;
-use crate::step::{StepError, now};
+use crate::step::StepError;
 use crate::steps::provisioning;
-
-/// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
-pub(super) const ROUND: Duration = Duration::from_secs(1);
 
 /// How many jobs that wait for space are read at a time.
 const AT_A_TIME: usize = 64;

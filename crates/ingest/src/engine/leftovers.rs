@@ -3,41 +3,19 @@
 //! A process that was stopped for longer than its session lasts goes on with the write that it had begun, and that may make
 //! a directory again which another process has removed. It is looked at when all has ended that was being done on the disk.
 
-use std::collections::BTreeSet;
 use std::io;
 
 use queuekeeper_queue::Error;
-use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{BatchState, JobState};
 use tracing::{info, warn};
 
-use super::session::Session;
+use super::session::{AtWork, Session};
 use crate::batches::submission::BatchSpec;
 use crate::blocking::{self, blocking};
-use crate::deposit::id_of;
 use crate::spec::JobSpec;
+use crate::spec::id_of;
 use crate::step::StepError;
 use crate::working::{WorkingStorage, absent_is_fine};
-
-/// What was at work when a session ended.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AtWork {
-    /// The jobs.
-    pub(super) jobs: BTreeSet<JobId>,
-    /// The batches whose jobs were being created.
-    pub(super) batches: BTreeSet<BatchId>,
-}
-
-impl AtWork {
-    pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.batches.is_empty()
-    }
-
-    pub(super) fn extend(&mut self, other: Self) {
-        self.jobs.extend(other.jobs);
-        self.batches.extend(other.batches);
-    }
-}
 
 /// Removes the directories of what was completed meanwhile. The answer is whether all could be read: what could not is
 /// looked at again by the next session, and else left to cleanup.

@@ -10,9 +10,9 @@ use tracing::warn;
 use uuid::Uuid;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
+use super::adjust;
 use super::session::Session;
-use super::workers;
-use crate::step::Services;
+use crate::services::Services;
 
 /// The folder of our own znodes.
 const OWN: &str = "/queuekeeper";
@@ -127,14 +127,14 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
 
 /// Keeps what the process says of itself current, until it is dropped.
 pub(super) async fn keep_current(session: &Session, client: &Client, mut note: DaemonNote) {
-    workers::count(session);
+    adjust::count(session);
     let mut mail = session.services.waiting_mail.follow();
     let mut waits = session.waits.subscribe();
     // What was found before this session is news for it.
     let mut is_written = mail.borrow().is_none();
     loop {
         tokio::select! {
-            changed = workers::follow(session) => {
+            changed = adjust::follow(session) => {
                 for (daemon, workers) in changed {
                     note.workers.insert(daemon.name().to_owned(), u32::try_from(workers).unwrap_or(u32::MAX));
                 }

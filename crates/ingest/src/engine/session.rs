@@ -14,16 +14,18 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::fence::Fence;
-use super::holds::StoreHolds;
-use super::leftovers::AtWork;
-use super::volumes::Volumes;
+use super::store_holds::StoreHolds;
+use super::volume_grants::Volumes;
 use super::workers::Workers;
 use crate::daemon::{Daemon, PausedBy};
-use crate::step::Services;
+use crate::services::Services;
 use crate::withdrawal::Restored;
 
 /// How soon the grants of ended jobs are removed where none waits for the room: those of many jobs go in one write.
 const REMOVAL: Duration = Duration::from_secs(1);
+
+/// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
+pub(super) const ROUND: Duration = Duration::from_secs(1);
 
 /// A session of the daemons.
 #[derive(Debug)]
@@ -64,6 +66,26 @@ pub(crate) struct Session {
     pub(crate) running: Mutex<JoinSet<()>>,
     /// What wakes daemons after a pause.
     timers: Mutex<JoinSet<()>>,
+}
+
+/// What was at work when a session ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AtWork {
+    /// The jobs.
+    pub(super) jobs: BTreeSet<JobId>,
+    /// The batches whose jobs were being created.
+    pub(super) batches: BTreeSet<BatchId>,
+}
+
+impl AtWork {
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.batches.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, other: Self) {
+        self.jobs.extend(other.jobs);
+        self.batches.extend(other.batches);
+    }
 }
 
 impl Session {

@@ -11,13 +11,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::lane::ROUND;
-use super::session::Session;
+use super::session::{ROUND, Session};
+use crate::clock::now;
 use crate::daemon::Daemon;
 use crate::metrics::Ended;
 use crate::spec::JobSpec;
-use crate::step::{self, JobAtWork, StepError, now};
-use crate::steps::{estimating, notify, provisioning};
+use crate::step::{self, JobAtWork, StepError};
+use crate::steps::{estimating, notify, provisioning, step};
 use crate::withdrawal;
 
 /// How often a grant is decided again because another process was faster.
@@ -176,7 +176,7 @@ async fn work(session: &Session, job: &mut LockedJob) -> Result<Planned, StepErr
     let directory = services.working.job(&spec);
     let at_work =
         JobAtWork { services, queue: &session.queue, fence: &session.fence, job, spec: &spec, profile, directory };
-    at_work.step().await.map(Planned::Change)
+    step(&at_work).await.map(Planned::Change)
 }
 
 /// Lets a job pass that there is room for: its change and its grant are written together.

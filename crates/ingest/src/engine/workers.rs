@@ -7,11 +7,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tracing::info;
-
-use super::session::Session;
-use crate::daemon::Daemon;
-use crate::settings::WorkerBounds;
 
 /// The workers of a daemon in a session, a permit for each.
 #[derive(Debug)]
@@ -31,6 +26,11 @@ impl Workers {
         Self { permits, bounds: Mutex::new(bounds), number, is_awaited: AtomicBool::new(false) }
     }
 
+    /// How many there are.
+    pub(super) fn number(&self) -> usize {
+        self.number.load(Ordering::Relaxed)
+    }
+
     /// The permits.
     pub(super) fn permits(&self) -> Arc<Semaphore> {
         Arc::clone(&self.permits)
@@ -46,7 +46,7 @@ impl Workers {
 
     /// Sets other bounds, and the number where it is not within them; the answer is whether they are others, and how many
     /// workers are to go when they have ended their work.
-    fn set_bounds(&self, bounds: &RangeInclusive<usize>) -> Option<usize> {
+    pub(super) fn set_bounds(&self, bounds: &RangeInclusive<usize>) -> Option<usize> {
         let before = std::mem::replace(&mut *self.bounds.lock(), bounds.clone());
         if before == *bounds {
             return None;
@@ -61,7 +61,7 @@ impl Workers {
     }
 
     /// Sets the number anew by what was seen since the last call; the answer is the number where that has changed.
-    fn adjust(&self) -> Option<usize> {
+    pub(super) fn adjust(&self) -> Option<usize> {
         let number = self.number.load(Ordering::Relaxed);
         let is_awaited = self.is_awaited.swap(false, Ordering::Relaxed);
         let wanted = wanted(number, &self.bounds.lock(), is_awaited, self.permits.available_permits());
@@ -81,61 +81,6 @@ impl Workers {
 fn wanted(number: usize, bounds: &RangeInclusive<usize>, is_awaited: bool, idle: usize) -> usize {
     let wanted = if is_awaited { number + number.div_ceil(2) } else { number - idle.min(1) };
     wanted.clamp(*bounds.start(), *bounds.end())
-}
-
-/// Counts the workers that there are in the beginning.
-pub(super) fn count(session: &Session) {
-    for (daemon, workers) in session.all_workers() {
-        session.services.metrics.set_workers(daemon, workers.number.load(Ordering::Relaxed));
-    }
-}
-
-/// Waits until the load or an operator has changed numbers of workers; the answer is how many there are now.
-pub(super) async fn follow(session: &Session) -> Vec<(Daemon, usize)> {
-    let services = &session.services;
-    let mut bounds = services.workers.subscribe();
-    loop {
-        let changed = set_bounds(session, &bounds.borrow_and_update().clone());
-        if !changed.is_empty() {
-            return changed;
-        }
-        tokio::select! {
-            Ok(()) = bounds.changed() => continue,
-            () = tokio::time::sleep(services.settings.adjust_workers) => {}
-        }
-        let changed: Vec<(Daemon, usize)> =
-            session.all_workers().filter_map(|(daemon, workers)| Some((daemon, workers.adjust()?))).collect();
-        for (daemon, number) in &changed {
-            info!(%daemon, workers = number, "adjusted the number of workers to the load");
-            services.metrics.set_workers(*daemon, *number);
-        }
-        if !changed.is_empty() {
-            return changed;
-        }
-    }
-}
-
-/// Gives daemons the bounds that are set now; the answer is how many workers those have whose bounds were others.
-fn set_bounds(session: &Session, bounds: &WorkerBounds) -> Vec<(Daemon, usize)> {
-    let mut changed = Vec::new();
-    for (daemon, workers) in session.all_workers() {
-        let Some(busy) = bounds.get(&daemon).and_then(|bounds| workers.set_bounds(bounds)) else { continue };
-        let permits = workers.permits();
-        if busy > 0 {
-            session.spawn(async move {
-                for _ in 0..busy {
-                    if let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
-                        permit.forget();
-                    }
-                }
-            });
-        }
-        let number = workers.number.load(Ordering::Relaxed);
-        info!(%daemon, workers = number, "changed the number of workers");
-        session.services.metrics.set_workers(daemon, number);
-        changed.push((daemon, number));
-    }
-    changed
 }
 
 #[cfg(test)]

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::{Cause, HostLimits};
+use super::Cause;
+use super::limits::HostLimits;
 
 /// From how many hosts on those are forgotten to which there is no connection.
 const FORGET: usize = 1_000;

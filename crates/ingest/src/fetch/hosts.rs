@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::Cause;
 use super::connections::Connections;
+use super::limits::HostLimits;
 
 /// How many hosts are known at most; of others nothing is remembered.
 const MOST_HOSTS: usize = 10_000;
@@ -21,34 +22,6 @@ const MOST_NAME_BYTES: usize = 260;
 
 /// How long those wait who come while another one tries whether a host is back.
 const TRIED: Duration = Duration::from_secs(5);
-
-/// What a host gets, and when it counts as away.
-#[derive(Clone, Copy, Debug)]
-pub struct HostLimits {
-    /// How many connections for content it gets at a time, and as many to ask for sizes
-    /// (`--download.connections-per-host`).
-    pub connections: usize,
-    /// How long a job that has none waits for one, before it gives its worker back.
-    pub wait: Duration,
-    /// After how many failed requests in a row.
-    pub failures: u32,
-    /// For how long it gets no request then; after each that fails, twice as long.
-    pub first: Duration,
-    /// The longest of these times.
-    pub most: Duration,
-}
-
-impl Default for HostLimits {
-    fn default() -> Self {
-        Self {
-            connections: 6,
-            wait: Duration::from_secs(2),
-            failures: 10,
-            first: Duration::from_secs(30),
-            most: Duration::from_mins(10),
-        }
-    }
-}
 
 /// The hosts that failed last time, and the connections to all, shared by the fetchers of a process. Cheap to clone.
 #[derive(Clone, Debug, Default)]

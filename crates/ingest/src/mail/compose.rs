@@ -17,13 +17,15 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::report::{self, Outcomes};
+use crate::clock::now;
 use crate::copies::StoredObjects;
-use crate::deposit::id_of;
 use crate::engine::fence::Fence;
 use crate::parts::{Part, uuid_of_part};
 use crate::profile::Profile;
+use crate::services::Services;
+use crate::spec::id_of;
 use crate::spec::uuid_of;
-use crate::step::{Services, StepError, now};
+use crate::step::StepError;
 
 /// How long it may take to count copies.
 const MOST_COUNTING: Duration = Duration::from_secs(30);

@@ -78,7 +78,7 @@ pub enum ProblemKind {
     #[error("the URL is not below {0}")]
     Elsewhere(String),
     /// An algorithm that is not supported.
-    #[error("algorithm {0:?} is not supported; use one of {known}", known = super::row::ALGORITHMS.map(queuekeeper_store::Algorithm::as_str).join(", "))]
+    #[error("algorithm {0:?} is not supported; use one of {known}", known = super::profile::ALGORITHMS.map(queuekeeper_store::Algorithm::as_str).join(", "))]
     Algorithm(String),
     /// A digest of a wrong form.
     #[error("{0}")]

@@ -1,6 +1,19 @@
 //! The profiles of manifests, and which columns each has.
 
+use queuekeeper_store::Algorithm;
+
 use super::column::Column;
+
+/// The algorithms that manifests may use.
+pub(super) const ALGORITHMS: [Algorithm; 7] = [
+    Algorithm::Adler32,
+    Algorithm::Crc32,
+    Algorithm::Md5,
+    Algorithm::Sha1,
+    Algorithm::Sha256,
+    Algorithm::Sha384,
+    Algorithm::Sha512,
+];
 
 /// The header that names the profile.
 pub(super) const HEADER: &str = "#%profile";

@@ -5,21 +5,10 @@ use queuekeeper_store::{Algorithm, Digest};
 use super::column::Column;
 use super::names::Warning;
 use super::problem::ProblemKind;
-use super::profile::ManifestProfile;
+use super::profile::{ALGORITHMS, ManifestProfile};
 use crate::ark::Ark;
 use crate::name;
 use crate::url::{ContentUrl, UrlError, conceal};
-
-/// The algorithms that manifests may use.
-pub(super) const ALGORITHMS: [Algorithm; 7] = [
-    Algorithm::Adler32,
-    Algorithm::Crc32,
-    Algorithm::Md5,
-    Algorithm::Sha1,
-    Algorithm::Sha256,
-    Algorithm::Sha384,
-    Algorithm::Sha512,
-];
 
 /// A row: a file, or the package of an object in a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

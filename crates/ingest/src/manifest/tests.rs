@@ -237,7 +237,7 @@ fn text() -> impl Strategy<Value = Option<String>> {
 fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
     let of_file = (
         "[a-z%|?=&é .]{0,8}",
-        proptest::option::of(proptest::sample::select(row::ALGORITHMS.to_vec())),
+        proptest::option::of(proptest::sample::select(profile::ALGORITHMS.to_vec())),
         proptest::option::of(any::<u64>()),
         text(),
         "[ a%27c0|#é\u{a0}\"/]{1,8}",

@@ -12,8 +12,9 @@ use tokio::time::timeout;
 use tracing::warn;
 
 use super::{Callback, DeliveryFailure, FAILED_CALLBACK, KINDS};
+use crate::clock::now;
 use crate::daemon::Daemon;
-use crate::step::{Services, now};
+use crate::services::Services;
 
 /// How many callbacks are delivered at a time.
 const CALLBACKS_AT_ONCE: u32 = 8;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use queuekeeper_queue::record::MailNote;
 use tokio::sync::watch;
 
-use crate::step::now;
+use crate::clock::now;
 
 /// By how much the age of the oldest mail may differ between two looks at the same one.
 const SAME: SignedDuration = SignedDuration::from_mins(1);

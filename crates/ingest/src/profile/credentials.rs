@@ -8,7 +8,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 
 use super::ProfileError;
-use super::keys::yaml;
+use super::file::yaml;
 use crate::name::shown;
 use crate::url::HostPattern;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::str::FromStr;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_saphyr::Spanned;
 
+use super::file::yaml;
 use super::{Credentials, EzidOptions, LAST_PRIORITY, Minter, Profile, ProfileError};
 use crate::name::{is_visible, shown};
 use crate::url::ContentUrl;
@@ -75,18 +75,6 @@ impl Default for ReportKeys {
     fn default() -> Self {
         Self { mail: true, suppress: false }
     }
-}
-
-/// Parses YAML; an error has the line, and one line of text.
-pub(super) fn yaml<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, ProfileError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ProfileError::new(path, 0, "it is not UTF-8"))?;
-    let options = serde_saphyr::options! { with_snippet: false };
-    let parsed: Result<Option<T>, _> = serde_saphyr::from_str_with_options(text, options);
-    let parsed = parsed.map_err(|error| {
-        let (line, why) = crate::yaml::problem(text, &error);
-        ProfileError::new(path, line, shown(&why))
-    })?;
-    parsed.ok_or_else(|| ProfileError::new(path, 0, "it is empty"))
 }
 
 /// Parses the value of a key.

@@ -29,12 +29,7 @@ use crate::step::{JobAtWork, StepError};
 use crate::unpack::{self, ArchiveCause, Progress, bag};
 use crate::warnings;
 use crate::working::secret::whole_url;
-
-/// The folder of packages that are no content themselves.
-pub(crate) const PACKAGE: &str = ".package";
-
-/// The folder of the deposited files.
-pub const PRODUCER: &str = "producer";
+use crate::working::{PACKAGE, PRODUCER};
 
 /// The largest manifest of an object, in bytes.
 const MOST_MANIFEST_BYTES: u64 = 256 << 20;

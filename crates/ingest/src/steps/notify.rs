@@ -8,11 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::storing;
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::engine::fence::Fence;
 use crate::outbox::{CALLBACK, Callback, FAILED_CALLBACK};
 use crate::profile::Profile;
+use crate::services::Services;
 use crate::spec::JobSpec;
-use crate::step::{JobAtWork, Services, StepError, now};
+use crate::step::{JobAtWork, StepError};
 use crate::url::ContentUrl;
 
 /// The namespace of the messages' keys.

@@ -15,7 +15,6 @@ use serde_json::{Map, Value};
 use tracing::warn;
 use url::Url;
 
-use super::downloading::PRODUCER;
 use super::system::{self, Description, Provenance};
 use crate::ark::Ark;
 use crate::blocking::blocking;
@@ -28,6 +27,7 @@ use crate::profile::Minter;
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
 use crate::warnings;
+use crate::working::PRODUCER;
 use crate::working::{JobDirectory, sync_folder_of};
 
 /// The folder of the files that ingest adds.

@@ -5,9 +5,11 @@ use std::time::Duration;
 use queuekeeper_queue::{Error, Job, JobChange, Queue};
 use uuid::Uuid;
 
+use crate::clock::now;
 use crate::grants::{LockedGrants, Wanted};
+use crate::services::Services;
 use crate::spec::JobSpec;
-use crate::step::{Services, StepError, now};
+use crate::step::StepError;
 
 /// What a job in Provisioning wants.
 #[must_use]

@@ -16,14 +16,15 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::io::ReaderStream;
 
-use super::downloading::PRODUCER;
 use super::processing::{self, MANIFEST, SYSTEM};
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::files;
 use crate::manifest::{Limits, Reader, Row};
 use crate::place::Place;
 use crate::recorded;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{JobAtWork, StepError};
+use crate::working::PRODUCER;
 
 /// The file in `producer/` that names files which an update leaves out.
 const DELETE: &str = "mrt-delete.txt";

@@ -5,13 +5,11 @@
 //! batch up first: that which creates its jobs, or that of their first state. For a further batch of a deposit, the first one
 //! is looked at as well, which is withdrawn before all others, and again for as long as its jobs are taken.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use queuekeeper_catalogue::deposits::Deposit;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
@@ -21,13 +19,12 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::WITHDRAWN;
+use super::standing::Standing;
+use crate::clock::now;
 use crate::daemon::Daemon;
-use crate::deposit::id_of;
 use crate::engine::session::Session;
-use crate::step::{StepError, now};
-
-/// Of how many batches it is remembered what the catalogue said.
-const MOST_KNOWN: usize = 10_000;
+use crate::spec::id_of;
+use crate::step::StepError;
 
 /// How often a withdrawal is tried that something hinders: it may be a job that a worker is just giving back.
 const ATTEMPTS: usize = 25;
@@ -47,41 +44,6 @@ const FIRST_FRESH: Duration = Duration::from_secs(1);
 /// How long after the first batch of a deposit the others are withdrawn here: their client does so until then.
 const OTHERS_AFTER: Duration = Duration::from_secs(5);
 
-/// What a session knows of the batches that it takes up.
-#[derive(Debug, Default)]
-pub(crate) struct Restored(Mutex<BTreeMap<BatchId, Standing>>);
-
-/// What is to be done with a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
-    /// Its deposit was not withdrawn, or cannot be withdrawn any more.
-    Deposited,
-    /// It is a further batch of a deposit whose first one was not withdrawn at this instant.
-    Further(Instant),
-    /// It is being withdrawn again.
-    Withdrawing,
-}
-
-impl Restored {
-    /// Whether a batch is being withdrawn again, so that nothing of it is to be taken.
-    pub(crate) fn is_withdrawing(&self, batch: BatchId) -> bool {
-        self.0.lock().get(&batch) == Some(&Standing::Withdrawing)
-    }
-
-    fn set(&self, batch: BatchId, standing: Standing) {
-        let mut known = self.0.lock();
-        if known.len() >= MOST_KNOWN {
-            known.retain(|_, standing| *standing == Standing::Withdrawing);
-        }
-        known.insert(batch, standing);
-    }
-
-    /// What was known before a withdrawal begins, if it is to begin now.
-    fn begin(&self, batch: BatchId) -> bool {
-        self.0.lock().insert(batch, Standing::Withdrawing) != Some(Standing::Withdrawing)
-    }
-}
-
 /// Why a batch is to be withdrawn.
 struct Cause {
     who: String,
@@ -96,7 +58,7 @@ struct Cause {
 /// # Errors
 /// When the catalogue cannot be read, or the first batch of its deposit.
 pub(crate) async fn is_withdrawn_before(session: &Arc<Session>, batch: BatchId, uuid: Uuid) -> Result<bool, StepError> {
-    let known = session.restored.0.lock().get(&batch).copied();
+    let known = session.restored.of(batch);
     match known {
         Some(Standing::Withdrawing) => return Ok(true),
         Some(Standing::Deposited) => return Ok(false),

@@ -9,9 +9,16 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{absent_is_fine, write_synced};
-use crate::files;
 use crate::place::Place;
-use crate::steps::downloading::{PACKAGE, PRODUCER};
+
+/// The folder of packages that are no content themselves.
+pub(crate) const PACKAGE: &str = ".package";
+
+/// The folder of the deposited files.
+pub(crate) const PRODUCER: &str = "producer";
+
+/// The name of the dot-file with the job's files, without the dot.
+pub(crate) const FILES: &str = "files";
 
 /// The folder of a job's files that are not whole yet.
 const TEMPORARY: &str = ".part";
@@ -100,7 +107,7 @@ impl JobDirectory {
     /// When it cannot be removed.
     pub(crate) fn remove_content(&self) -> io::Result<()> {
         // Where the list is, everything is taken to be there.
-        absent_is_fine(fs::remove_file(self.helper(files::NAME)))?;
+        absent_is_fine(fs::remove_file(self.helper(FILES)))?;
         for folder in [TEMPORARY, PACKAGE, PRODUCER] {
             absent_is_fine(fs::remove_dir_all(self.path.join(folder)))?;
         }

@@ -5,9 +5,9 @@ use std::io;
 
 use rustix::io::Errno;
 
+use super::PRODUCER;
 use super::{WorkingStorage, check_name};
 use crate::place::Place;
-use crate::steps::downloading::PRODUCER;
 use crate::steps::processing::SYSTEM;
 
 impl WorkingStorage {

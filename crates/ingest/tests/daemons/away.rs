@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_ingest::step::Services;
+use queuekeeper_ingest::services::Services;
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_store::retry::RetryPolicy;

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::deposit::id_of;
 use queuekeeper_ingest::manifest::ManifestProfile;
 use queuekeeper_ingest::parts::uuid_of_part;
 use queuekeeper_ingest::resubmit::failed_rows;
 use queuekeeper_ingest::settings::Settings;
+use queuekeeper_ingest::spec::id_of;
 use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::JobNode;

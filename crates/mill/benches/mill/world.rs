@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::run::{Mill, MillSettings};
+use queuekeeper_mill::users::MILL;
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config, S3Store};
 use queuekeeper_store::{Audited, DirectoryStore, SpaceName, Store, StoreFamilies, StoreName};
 use queuekeeper_testkit::s3::Settings;

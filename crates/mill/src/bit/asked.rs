@@ -2,11 +2,12 @@
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
+use queuekeeper_catalogue::repair_stops::RepairStarted;
+use queuekeeper_catalogue::repairs::NewRepair;
 use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
 use queuekeeper_store::StoreName;
 
-use super::decisions::verdict_of;
+use super::kept::verdict_of;
 use super::verdict::{Offer, Remedy};
 use crate::account::Account;
 

@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use super::checker::{Checker, said};
 use super::compare::{Compared, Difference, SpaceComparison};
-use super::reporter::write;
 use super::seals::SealedFile;
+use super::seals::write;
 use super::verify::Scope;
 use crate::worker::Lease;
 

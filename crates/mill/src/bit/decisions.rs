@@ -3,20 +3,19 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use queuekeeper_catalogue::bit::{BitError, Evidence};
-use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, span};
-use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
+use queuekeeper_catalogue::bit::BitError;
+use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, RepairStarted, span};
+use queuekeeper_catalogue::repairs::NewRepair;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::Item;
 
 use super::asked::offers;
 use super::checker::{Checker, said};
-use super::decide::decide;
+use super::kept::verdict_of;
 use super::repair::{AskFor, RepairLimits, RepairMode, RepairStart, start};
-use super::report::Statement;
-use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
+use super::verdict::{Offer, Remedy, Verdict};
 use crate::account::Account;
-use crate::audit::MILL;
+use crate::users::MILL;
 use crate::worker::{Lease, Processed, Processor, Stop};
 
 /// How long a bit error waits for a decision until it is looked at again.
@@ -130,42 +129,4 @@ impl Decider {
         let task = NewTask { queue: Queue::BitError, subject, source: None };
         self.0.catalogue.start_repair(&new, task).await.map_err(said)
     }
-}
-
-/// What the check found that found this last, by what was kept of what it saw.
-///
-/// # Errors
-/// With one sentence, where that is not readable.
-pub fn verdict_of(error: &BitError) -> Result<Verdict, String> {
-    let sources =
-        sources(&error.evidence).map_err(|why| format!("what was seen of {} is not readable: {why}", error.item))?;
-    // It was decided already that this counts.
-    let look = Look { may_read: true, is_second: true, is_last_round: true };
-    Ok(decide(&sources, look).verdict)
-}
-
-/// What a check saw, of what was kept of it.
-fn sources(evidence: &Evidence) -> Result<Sources, serde_json::Error> {
-    let Evidence { content, provider, index, audit } = evidence;
-    Ok(Sources {
-        content: sighting(content.as_deref())?,
-        store: sighting(provider.as_deref())?,
-        index: record(index.as_deref())?,
-        audit: record(audit.as_deref())?,
-    })
-}
-
-pub(super) fn sighting(kept: Option<&str>) -> Result<Sighting, serde_json::Error> {
-    Ok(match kept.map(Statement::read).transpose()?.unwrap_or_default() {
-        Statement::None | Statement::Same => Sighting::NotLooked,
-        Statement::Missing => Sighting::Missing,
-        Statement::Fixity(fixity) => Sighting::Present(fixity),
-    })
-}
-
-fn record(kept: Option<&str>) -> Result<Option<Fixity>, serde_json::Error> {
-    Ok(match kept.map(Statement::read).transpose()?.unwrap_or_default() {
-        Statement::Fixity(fixity) => Some(fixity),
-        Statement::None | Statement::Same | Statement::Missing => None,
-    })
 }

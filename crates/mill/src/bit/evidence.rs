@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::look::ARCHIVED;
 use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, Verdict};
-use crate::audit::CHECK;
+use crate::users::CHECK;
 
 /// What the content index says; nothing of a copy that was deleted.
 pub(super) fn index(records: Option<&ItemRecords>) -> Option<Fixity> {

@@ -25,7 +25,7 @@ use queuekeeper_store::{Digests, Error, ErrorKind, Store};
 
 use super::checker::{Checker, Place, item_task};
 use super::decide::is_same;
-use super::decisions::sighting;
+use super::kept::sighting;
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
 use super::seen::{Seen, is_proven};
 use super::verdict::{Fixity, Remedy, Sighting, Verdict};

@@ -6,18 +6,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, LeftItem, LoggedCheck, NewReport, SealHead};
 use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind, TaskState, TaskSubject};
-use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
-use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key};
+use queuekeeper_store::Key;
+use queuekeeper_store::store::{Chunks, Item};
 use serde_json::json;
 
 use super::checker::{Checker, said};
@@ -26,7 +24,7 @@ use super::mail::ReportMail;
 use super::policy::ProofPolicy;
 use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
-use super::seals::{PreviousSeal, SealDocument, SealedFile};
+use super::seals::{PreviousSeal, SealDocument, write};
 use super::verdict::{CheckResult, Finding, Proof};
 use crate::worker::{Lease, Processed, Processor};
 
@@ -303,29 +301,4 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
 pub(super) fn name(run: &BitRun, ended: Timestamp) -> String {
     let BitRun { store, space, number, .. } = run;
     format!("bit-integrity/{store}/{space}/{}-{number}", ended.strftime("%Y-%m-%dT%H-%M-%SZ"))
-}
-
-/// Writes a file; the answer is what was written.
-pub(super) async fn write(
-    store: &dyn Store,
-    item: &Item,
-    content: Chunks,
-    content_type: &str,
-    lease: &Lease,
-) -> Result<SealedFile, String> {
-    let (progress, hashers) = (lease.clone(), Arc::new(Mutex::new(Hashers::new([Algorithm::Sha256]))));
-    let hashed = Arc::clone(&hashers);
-    let content = content.inspect_ok(move |chunk| {
-        progress.progressed();
-        hashed.lock().update(chunk);
-    });
-    let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
-    let put = Put { user, abort: lease.ended().clone(), ..Put::default() };
-    match store.put(item, content.boxed(), put).await {
-        // It was done, and its record follows.
-        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => {}
-        Err(error) => return Err(error.to_string()),
-    }
-    let hashers = std::mem::replace(&mut *hashers.lock(), Hashers::new([]));
-    Ok(SealedFile::of(hashers))
 }

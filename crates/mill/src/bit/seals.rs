@@ -4,17 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use queuekeeper_catalogue::tasks::TaskSubject;
-use queuekeeper_store::store::{Chunks, Item};
-use queuekeeper_store::{Algorithm, Digest, Hashers, StoreName};
+use queuekeeper_store::store::{Chunks, Item, Put, Store, UserProperties};
+use queuekeeper_store::{Algorithm, Digest, Error, ErrorKind, Hashers, StoreName};
 use serde::{Deserialize, Serialize};
 
 use super::checker::{Checker, said};
-use super::reporter::write;
 use crate::worker::Lease;
 
 /// How the key of a seal ends.
@@ -110,4 +111,29 @@ pub(super) fn located(place: &str) -> Result<(StoreName, Item), String> {
     let store = part()?.parse().map_err(|_invalid| wrong())?;
     let item = Item::new(part()?.parse().map_err(|_invalid| wrong())?, part()?.parse().map_err(|_invalid| wrong())?);
     Ok((store, item))
+}
+
+/// Writes a file; the answer is what was written.
+pub(super) async fn write(
+    store: &dyn Store,
+    item: &Item,
+    content: Chunks,
+    content_type: &str,
+    lease: &Lease,
+) -> Result<SealedFile, String> {
+    let (progress, hashers) = (lease.clone(), Arc::new(Mutex::new(Hashers::new([Algorithm::Sha256]))));
+    let hashed = Arc::clone(&hashers);
+    let content = content.inspect_ok(move |chunk| {
+        progress.progressed();
+        hashed.lock().update(chunk);
+    });
+    let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
+    let put = Put { user, abort: lease.ended().clone(), ..Put::default() };
+    match store.put(item, content.boxed(), put).await {
+        // It was done, and its record follows.
+        Ok(_) | Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => {}
+        Err(error) => return Err(error.to_string()),
+    }
+    let hashers = std::mem::replace(&mut *hashers.lock(), Hashers::new([]));
+    Ok(SealedFile::of(hashers))
 }

@@ -15,7 +15,7 @@ use super::repair::{AskFor, RepairStart};
 use super::repairer::NO_GOOD_COPY;
 use super::verdict::Remedy;
 use crate::account::Account;
-use crate::audit::MILL;
+use crate::users::MILL;
 use crate::why::Waiting;
 
 /// What a bit error waits for.

@@ -11,7 +11,7 @@ use super::{
     write_policy,
 };
 use crate::account::Account;
-use crate::audit::MILL;
+use crate::users::MILL;
 
 /// The policies of accounts, by the account's name. Clones are of the same ones.
 #[derive(Clone, Debug, Default)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{Decided, Decision, TaskState};
-use queuekeeper_mill::audit::MILL;
+use queuekeeper_mill::users::MILL;
 use queuekeeper_store::{Audited, Store};
 use queuekeeper_testkit::postgres::Postgres;
 use tokio::time::Instant;

@@ -381,6 +381,6 @@ impl World {
 async fn audited(catalogue: &Catalogue, store: &Arc<dyn Store>) -> Arc<dyn Store> {
     let capabilities = store.probe().await.unwrap();
     let sink = Arc::new(catalogue.clone());
-    let audited = Audited::new(Arc::clone(store), &capabilities, sink, queuekeeper_mill::audit::MILL);
+    let audited = Audited::new(Arc::clone(store), &capabilities, sink, queuekeeper_mill::users::MILL);
     Arc::new(audited.with_owned(["x-queuekeeper-aside".parse().unwrap()]))
 }

@@ -2,32 +2,15 @@
 
 use jiff::Timestamp;
 
-use super::edit::{JobChange, JobEdit};
+use super::edit::{JobChange, JobChanged, JobEdit};
 use super::{Job, JobPlan, JobTarget, LockedJob};
 use crate::error::Error;
 use crate::handle::{Queue, instant};
-use crate::id::{JobId, Priority};
+use crate::id::Priority;
 use crate::lock::{ChangeAttempt, Unlocked};
 use crate::path::{EntryName, JobNode, Path};
 use crate::record::Retry;
-use crate::state::JobState;
 use crate::transaction::{Committed, Transaction};
-
-/// A change of a job that was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JobChanged {
-    /// The job.
-    pub id: JobId,
-    /// The state that it left; that which it is in where only its priority was changed.
-    pub from: JobState,
-    /// The state that it entered.
-    pub to: JobState,
-    /// The version of its status.
-    pub version: i32,
-    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change
-    /// was found to be done after another had changed the state again.
-    pub entered: Option<Timestamp>,
-}
 
 impl Queue {
     /// Changes a job's state, and with it its queue entry and its batch's reference, in one `multi`.

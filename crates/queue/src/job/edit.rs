@@ -1,10 +1,10 @@
-//! The changes of a job that can be requested.
+//! The changes of a job that can be requested, and what is known of one that was made.
 
 use jiff::Timestamp;
 
 use super::{Job, JobValue};
 use crate::error::Error;
-use crate::id::Priority;
+use crate::id::{JobId, Priority};
 use crate::path::{JobNode, Path};
 use crate::record::{self, StatusChange};
 use crate::state::{Authority, JobState, State};
@@ -19,6 +19,22 @@ pub struct JobChange {
     pub(super) by: Authority,
     pub(super) values: Vec<JobValue>,
     pub(super) also: Transaction,
+}
+
+/// A change of a job that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobChanged {
+    /// The job.
+    pub id: JobId,
+    /// The state that it left; that which it is in where only its priority was changed.
+    pub from: JobState,
+    /// The state that it entered.
+    pub to: JobState,
+    /// The version of its status.
+    pub version: i32,
+    /// When it entered its state, by the server's clock; `None` where the state was not changed, and where the change
+    /// was found to be done after another had changed the state again.
+    pub entered: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::limits::{LoadLimits, SERVER_LIMIT_BYTES};
-use super::target::{DumpNode, KEPT};
+use super::nodes::DumpNode;
+use super::target::KEPT;
 use crate::dump::line::{self, DumpLine, InvalidLine, NodeLine, quoted};
 use crate::dump::{Checksum, FORMAT, Header, NUMBERED, Trailer};
 use crate::id::{BatchId, JobId, RequestId};

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::target::DumpNode;
+use super::nodes::DumpNode;
 use crate::id::{BatchId, JobId};
 use crate::path::{BatchNode, JobNode, Path};
 use crate::record::{self, ExpansionNote, ItemStatus};

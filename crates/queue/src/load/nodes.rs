@@ -10,6 +10,14 @@ use crate::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};
 /// How large a transaction becomes, but for an item that is larger: others' requests wait behind it.
 const CHUNK_BYTES: usize = 256 << 10;
 
+/// A znode to be made, and the number of the item whose znodes belong together.
+#[derive(Debug)]
+pub(super) struct DumpNode {
+    pub(super) path: Path,
+    pub(super) data: Vec<u8>,
+    pub(super) unit: u64,
+}
+
 /// Gathers znodes into transactions. The znodes of an item stay together where they fit.
 pub(super) struct Chunks {
     overhead: usize,

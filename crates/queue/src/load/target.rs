@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::expanding::Expanding;
+use super::nodes::DumpNode;
 use super::{LoadError, LoadOptions};
 use crate::dump::Header;
 use crate::error::Error;
@@ -31,14 +32,6 @@ pub(super) const KEPT: [Path; 6] = [
     Path::QueueLock(Queue::AccessSmall),
     Path::QueueLock(Queue::AccessLarge),
 ];
-
-/// A znode to be made, and the number of the item whose znodes belong together.
-#[derive(Debug)]
-pub(super) struct DumpNode {
-    pub(super) path: Path,
-    pub(super) data: Vec<u8>,
-    pub(super) unit: u64,
-}
 
 /// Where a dump is loaded.
 pub(super) struct LoadTarget {

@@ -340,13 +340,6 @@ fn mode(mode: u32) -> fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(mode)
 }
 
-/// A new file for content or its record. Who may read it once it has appeared is for the user's mask.
-pub(super) fn temporary_file(directory: &Path) -> io::Result<NamedTempFile> {
-    // Opened here, since the crate's own errors do not have the system's number.
-    let open = |path: &Path| fs::OpenOptions::new().read(true).write(true).create_new(true).open(path);
-    tempfile::Builder::new().make_in(directory, open)
-}
-
 /// Removes a directory that has no files, with all that it has.
 fn remove_empty(directory: &Path) -> Result<(), ErrorKind> {
     for entry in fs::read_dir(directory)? {
@@ -365,6 +358,7 @@ fn remove_empty(directory: &Path) -> Result<(), ErrorKind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::directory::temporary::temporary_file;
     use crate::key::Key;
 
     #[test]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::core::temporary_file;
+use super::temporary::temporary_file;
 use super::tree::sync;
 use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::ErrorKind;

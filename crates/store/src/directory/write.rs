@@ -10,7 +10,8 @@ use futures::StreamExt as _;
 use tempfile::NamedTempFile;
 use tokio::task::{JoinError, spawn_blocking};
 
-use super::core::{Core, Pending, stamp, temporary_file};
+use super::core::{Core, Pending, stamp};
+use super::temporary::temporary_file;
 use crate::digest::{Digests, Hashers};
 use crate::error::ErrorKind;
 use crate::store::{Chunks, INTERRUPTED, Item, Put, UserProperties};

@@ -6,9 +6,9 @@ use futures::TryStreamExt;
 use uuid::Uuid;
 
 use crate::digest::Digests;
+use crate::ocfl::chunks;
 use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
-use crate::ocfl::feed;
 use crate::ocfl::finish::is_race;
 use crate::ocfl::inventory::Inventory;
 use crate::ocfl::object::{Current, INVENTORY, Object};
@@ -45,7 +45,7 @@ impl Writer {
 
         let inventory = Arc::new(inventory);
         let of = Arc::clone(&inventory);
-        let (digest, size, chunks) = object.blocking(move || feed::written(of)).await?;
+        let (digest, size, chunks) = object.blocking(move || chunks::written(of)).await?;
         let put = Put {
             size: Some(size),
             expected: Digests::from_iter([digest.clone()]),

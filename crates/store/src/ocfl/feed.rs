@@ -1,17 +1,11 @@
-//! Between streams and the blocking reader and writer of JSON: bounded queues, with a digest on the way.
+//! The reader of JSON that comes through a queue, with a digest on the way.
 
-use std::io::{self, Read, Write};
-use std::path::Path;
-use std::sync::Arc;
+use std::io::{self, Read};
 
-use bytes::{Buf, Bytes, BytesMut};
-use futures::{StreamExt, stream};
+use bytes::{Buf, Bytes};
 use tokio::sync::mpsc;
-use tokio::task;
 
 use crate::digest::{Algorithm, Digest, Hashers};
-use crate::ocfl::inventory::{Failure, Inventory, Loaded, decode, encode, measure};
-use crate::store::Chunks;
 
 /// The largest inventory, in bytes.
 const MOST_BYTES: u64 = 2 << 30;
@@ -21,51 +15,6 @@ const MOST_STRING_BYTES: usize = 64 << 10;
 
 /// How deep objects and arrays are nested: the fixity block and versions have four, and a user in one of them.
 const MOST_DEPTH: u32 = 8;
-
-/// How many pieces of a stream wait at once.
-const QUEUE: usize = 4;
-
-/// The size of the pieces that are written, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
-
-/// Reads an inventory from a stream, on a thread that may block. Temporary files are in a directory.
-pub(super) async fn read_inventory(mut chunks: Chunks, directory: &Arc<Path>) -> Result<Loaded, Failure> {
-    let (sender, receiver) = mpsc::channel(QUEUE);
-    let directory = Arc::clone(directory);
-    let decoding = task::spawn_blocking(move || decode(Feed::new(receiver), &directory));
-    while let Some(chunk) = chunks.next().await {
-        let is_over = chunk.is_err();
-        if sender.send(chunk).await.is_err() || is_over {
-            break;
-        }
-    }
-    drop((sender, chunks));
-    decoding.await.unwrap_or_else(|error| Err(Failure::Read(io::Error::other(error))))
-}
-
-/// The SHA-512 and the size in bytes of what an inventory is written as, and that as a stream. Blocks its thread.
-pub(super) fn written(inventory: Arc<Inventory>) -> io::Result<(Digest, u64, Chunks)> {
-    let (digest, size) = measure(&inventory)?;
-    if size > PIECE_BYTES as u64 {
-        return Ok((digest, size, inventory_chunks(inventory)));
-    }
-    let mut piece = Vec::with_capacity(PIECE_BYTES);
-    encode(&inventory, &mut piece)?;
-    Ok((digest, size, stream::iter([Ok(Bytes::from(piece))]).boxed()))
-}
-
-/// An inventory as a stream, made on a thread that may block.
-pub(super) fn inventory_chunks(inventory: Arc<Inventory>) -> Chunks {
-    let (sender, receiver) = mpsc::channel(QUEUE);
-    task::spawn_blocking(move || {
-        let mut pieces = Pieces { sender, piece: BytesMut::with_capacity(PIECE_BYTES) };
-        if let Err(error) = encode(&inventory, &mut pieces).and_then(|()| pieces.flush()) {
-            // That of a temporary file; it is not sent where the reader is gone, which is the other failure.
-            let _ = pieces.sender.blocking_send(Err(error));
-        }
-    });
-    stream::unfold(receiver, async |mut receiver| Some((receiver.recv().await?, receiver))).boxed()
-}
 
 /// A reader of what comes through a queue. It refuses what no inventory has, before that takes memory: strings without
 /// end, deep nesting, bytes without end.
@@ -77,7 +26,7 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    fn new(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Self {
+    pub(super) fn new(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Self {
         Self { receiver, piece: Bytes::new(), hashers: Hashers::new([Algorithm::Sha512]), shape: Shape::default() }
     }
 
@@ -145,30 +94,4 @@ impl Shape {
 
 fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-/// A writer into a queue.
-struct Pieces {
-    sender: mpsc::Sender<io::Result<Bytes>>,
-    piece: BytesMut,
-}
-
-impl Write for Pieces {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let length = bytes.len().min(PIECE_BYTES - self.piece.len());
-        self.piece.extend_from_slice(&bytes[..length]);
-        if self.piece.len() == PIECE_BYTES {
-            self.flush()?;
-        }
-        Ok(length)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if self.piece.is_empty() {
-            return Ok(());
-        }
-        let piece = self.piece.split().freeze();
-        self.piece.reserve(PIECE_BYTES);
-        self.sender.blocking_send(Ok(piece)).map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
 }

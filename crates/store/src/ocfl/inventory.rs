@@ -16,13 +16,15 @@ mod build;
 mod check;
 mod decode;
 mod encode;
+mod failure;
 mod relations;
 #[cfg(test)]
 mod tests;
 
 pub(super) use build::{Stored, VersionText};
-pub(super) use decode::{Failure, Loaded, decode};
+pub(super) use decode::{Loaded, decode};
 pub(super) use encode::{encode, measure};
+pub(super) use failure::Failure;
 use relations::{Relations, sha512, split_digest, split_version, version_key};
 
 /// The most files that a version may have.

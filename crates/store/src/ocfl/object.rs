@@ -13,8 +13,8 @@ use crate::digest::{Algorithm, Digest};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::key::Key;
 use crate::name::SpaceName;
+use crate::ocfl::chunks;
 use crate::ocfl::error::OcflError;
-use crate::ocfl::feed;
 use crate::ocfl::inventory::{Failure, Inventory};
 use crate::store::{EntityTag, Item, Store};
 
@@ -179,7 +179,7 @@ impl Object {
             Err(error) => return Err(error.into()),
         };
         let etag = content.properties.etag.clone();
-        let read = match feed::read_inventory(content.chunks, &self.directory).await {
+        let read = match chunks::read_inventory(content.chunks, &self.directory).await {
             Ok(loaded) if loaded.bytes != content.properties.size => {
                 let why = format!("{} of {} bytes came", loaded.bytes, content.properties.size);
                 return Err(self.broken(&item, &why));

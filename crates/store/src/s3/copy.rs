@@ -15,7 +15,8 @@ use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::head::{Headed, check_user, checksum, md5_of_tag, quoted, tag};
 use crate::s3::place::Object;
-use crate::s3::put::{self, Whole, conditions, has_user};
+use crate::s3::put::Whole;
+use crate::s3::source::{self, aborted, conditions, has_user};
 use crate::s3::upload::{Completion, Upload};
 use crate::s3::{Inner, get};
 use crate::store::{Condition, CopyControl, EntityTag, INTERRUPTED, Item, UserProperties, Written};
@@ -77,7 +78,7 @@ impl Inner {
             self.require_space(operation, &to.space).await?;
             Ok::<_, ErrorKind>((source, target))
         };
-        let (source, target) = &control.abort.run_until_cancelled(preparing).await.ok_or_else(put::aborted)??;
+        let (source, target) = &control.abort.run_until_cancelled(preparing).await.ok_or_else(aborted)??;
         let (from, to, item, user) = (&at, target, from, None);
         self.copy_as_it_holds(&Copying { operation, item, from, source, to, condition, user, control }).await
     }
@@ -129,7 +130,7 @@ impl Inner {
             return self.copy_in_parts(copying, found.kept_of_parts).await;
         }
         // Neither copies parts of content without a byte, and some services hold conditions of writes alone.
-        if copying.source.properties.size <= put::PART as u64 && found.holds_for_put(copying.condition) {
+        if copying.source.properties.size <= source::PART as u64 && found.holds_for_put(copying.condition) {
             return self.copy_through_memory(copying).await;
         }
         let why = "a copy on a condition: this service ignores If-None-Match or If-Match there";
@@ -158,7 +159,7 @@ impl Inner {
         let size = source.properties.size;
         let abort = &copying.control.abort;
         if abort.is_cancelled() {
-            return Err(put::aborted());
+            return Err(aborted());
         }
         let mut answer = pin!(self.call(self.working(*operation), send));
         let answer = match abort.run_until_cancelled(&mut answer).await {
@@ -229,7 +230,7 @@ impl Inner {
             }
             copies.buffered(AT_ONCE).try_collect::<Vec<_>>().await
         };
-        let copied = control.abort.run_until_cancelled(copying).await.unwrap_or_else(|| Err(put::aborted()));
+        let copied = control.abort.run_until_cancelled(copying).await.unwrap_or_else(|| Err(aborted()));
         upload.parts = match copied {
             Ok(parts) => parts,
             Err(kind) => {

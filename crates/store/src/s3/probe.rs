@@ -9,12 +9,13 @@ use uuid::Uuid;
 
 use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
-use crate::key::{Key, KeyForm};
+use crate::key::Key;
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::call::Call;
 use crate::s3::copy::encode;
 use crate::s3::failure::{Failure, Repeat};
+use crate::s3::found::Found;
 use crate::s3::head::{md5_of_tag, quoted};
 use crate::s3::place::Object;
 use crate::s3::put::Whole;
@@ -28,47 +29,6 @@ const REACHED_WITHIN: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 5;
 
 const CONTENT: &[u8] = b"a probe of queuekeeper, which may be deleted\n";
-
-/// What a service does, as far as writing depends on it.
-#[derive(Clone, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a capability of its own")]
-pub(super) struct Found {
-    put_if_absent: bool,
-    put_if_match: bool,
-    complete_if_absent: bool,
-    complete_if_match: bool,
-    pub(super) copy_if_absent: bool,
-    pub(super) copy_if_match: bool,
-    pub(super) delete_if_match: bool,
-    /// The checksums that it keeps of content that is sent whole.
-    pub(super) kept_whole: Vec<Algorithm>,
-    /// The checksum of the whole that it keeps of content in parts.
-    pub(super) kept_of_parts: Option<Algorithm>,
-    /// The forms of keys that it takes for other keys.
-    pub(super) refused_keys: Vec<KeyForm>,
-    versions: bool,
-    object_lock: bool,
-}
-
-impl Found {
-    /// Whether a write of the whole on this condition is one.
-    pub(super) fn holds_for_put(&self, condition: &Condition) -> bool {
-        match condition {
-            Condition::None => true,
-            Condition::IfAbsent => self.put_if_absent,
-            Condition::IfMatch(_) => self.put_if_match,
-        }
-    }
-
-    /// Whether the end of an upload in parts on this condition is one.
-    pub(super) fn holds_for_parts(&self, condition: &Condition) -> bool {
-        match condition {
-            Condition::None => true,
-            Condition::IfAbsent => self.complete_if_absent,
-            Condition::IfMatch(_) => self.complete_if_match,
-        }
-    }
-}
 
 impl Inner {
     /// What the service does, by a look before it is first needed.

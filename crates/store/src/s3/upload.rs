@@ -12,10 +12,10 @@ use crate::digest::{Algorithm, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::Inner;
 use crate::s3::failure::Failure;
+use crate::s3::found::Found;
 use crate::s3::head::{Kept, md5_of_tag, tag, text};
 use crate::s3::place::Object;
-use crate::s3::probe::Found;
-use crate::s3::put::{PART, Source, aborted, conditions, has_user, pass, requested};
+use crate::s3::source::{PART, Source, aborted, conditions, has_user, pass, requested};
 use crate::store::{Condition, EntityTag, Properties, Put, UserProperties, Written};
 
 /// How many parts of one upload are on their way at once.

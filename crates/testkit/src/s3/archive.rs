@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
-use s3s::dto::{RestoreObjectInput, RestoreObjectOutput};
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Result, s3_error};
 
 use super::S3Server;
-use super::backend::{Backend, exchange_of};
 use super::bucket::Version;
 
 /// The classes in which an object has to be restored before it is read.
@@ -26,6 +24,17 @@ enum Restore {
 pub(super) struct Restores(Mutex<BTreeMap<(String, String, SystemTime), Restore>>);
 
 impl Restores {
+    /// Begins to restore a version that was not.
+    pub(super) fn begin(&self, bucket: String, key: String, version: &Version) -> S3Result<()> {
+        let mut restores = self.0.lock();
+        let of = (bucket, key, version.modified);
+        if restores.get(&of) == Some(&Restore::UnderWay) {
+            return Err(s3_error!(RestoreAlreadyInProgress, "Object restore is already in progress"));
+        }
+        restores.entry(of).or_insert(Restore::UnderWay);
+        Ok(())
+    }
+
     fn of(&self, bucket: &str, key: &str, version: &Version) -> Option<Restore> {
         self.0.lock().get(&(bucket.to_owned(), key.to_owned(), version.modified)).copied()
     }
@@ -48,34 +57,8 @@ impl Restores {
     }
 }
 
-fn is_archived(version: &Version) -> bool {
+pub(super) fn is_archived(version: &Version) -> bool {
     version.object.as_ref().is_some_and(|object| ARCHIVES.contains(&object.storage_class()))
-}
-
-impl Backend {
-    pub(super) async fn restore_object(
-        &self,
-        request: S3Request<RestoreObjectInput>,
-    ) -> S3Result<S3Response<RestoreObjectOutput>> {
-        let exchange = exchange_of(&request);
-        let RestoreObjectInput { bucket, key, version_id, restore_request, .. } = request.input;
-        let days = restore_request.and_then(|request| request.days).unwrap_or(0);
-        if days < 1 {
-            return Err(s3_error!(MalformedXML, "Days is at least 1"));
-        }
-        let version = self.find(&bucket, &key, version_id.as_deref())?.version;
-        if !is_archived(&version) {
-            return Err(s3_error!(InvalidObjectState, "Restore is not allowed for the object's current storage class"));
-        }
-        self.commit(&exchange, |_state, _now| Ok(())).await?;
-        let mut restores = self.shared.restores.0.lock();
-        let of = (bucket, key, version.modified);
-        if restores.get(&of) == Some(&Restore::UnderWay) {
-            return Err(s3_error!(RestoreAlreadyInProgress, "Object restore is already in progress"));
-        }
-        restores.entry(of).or_insert(Restore::UnderWay);
-        Ok(S3Response::new(RestoreObjectOutput::default()))
-    }
 }
 
 impl S3Server {

@@ -1,4 +1,4 @@
-//! What the protocol library calls: each operation in one of the files below this one, and those of archives in `archive`.
+//! What the protocol library calls: each operation in one of the files below this one.
 
 mod buckets;
 mod copy;
@@ -7,6 +7,7 @@ mod list;
 mod multipart;
 mod parts;
 mod read;
+mod restore;
 mod versions;
 mod write;
 

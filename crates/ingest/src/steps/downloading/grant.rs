@@ -8,10 +8,11 @@ use queuekeeper_store::Digests;
 use tokio::sync::Mutex;
 
 use crate::blocking::blocking;
+use crate::clock::now;
 use crate::fetch::{Cause, Expected, FetchError, Fetched, Fetcher};
 use crate::grants::Extension;
 use crate::place::Place;
-use crate::step::{JobAtWork, StepError, now};
+use crate::step::{JobAtWork, StepError};
 use crate::url::ContentUrl;
 
 /// A file that is to be fetched.

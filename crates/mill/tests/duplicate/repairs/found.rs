@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
+use queuekeeper_catalogue::repair_stops::RepairStarted;
+use queuekeeper_catalogue::repairs::RepairEnd;
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
 use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers};
 use queuekeeper_mill::bit::checker::Checker;

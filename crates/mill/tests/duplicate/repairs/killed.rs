@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use queuekeeper_catalogue::tasks::Outcome;
-use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::stores::AccountStores;
+use queuekeeper_mill::users::MILL;
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::{Audited, Store as _};
 

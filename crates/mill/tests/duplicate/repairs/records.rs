@@ -1,14 +1,15 @@
 //! What is recorded of a copy is put right by what was read, and what was written around the program only by asking.
 
 use queuekeeper_catalogue::audit::{EventKind, Events};
-use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
+use queuekeeper_catalogue::repair_stops::RepairStarted;
+use queuekeeper_catalogue::repairs::RepairEnd;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
-use queuekeeper_mill::audit::MILL;
 use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::repair::RepairMode;
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
+use queuekeeper_mill::users::MILL;
 use queuekeeper_mill::worker::Processed;
 
 use super::found::{checker, is_wrong, process, subject};

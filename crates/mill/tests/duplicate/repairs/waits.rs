@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::pauses::PauseScope;
-use queuekeeper_catalogue::repairs::RepairStarted;
+use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
 use queuekeeper_mill::bit::asked::{AskedRemedy, ask};
 use queuekeeper_mill::bit::checker::Checker;

@@ -10,7 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 
 use super::block::{Block, BlockSeed, ObjectSeed, TakeValue, Text};
 use super::relations::{Relating, algorithm_place};
-use super::{Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS, User, Version, check};
+use super::{Failure, Inventory, MOST_ENTRIES, MOST_FILES, MOST_TEXT_BYTES, MOST_VERSIONS, User, Version, check};
 use crate::digest::{Algorithm, Digest};
 use crate::ocfl::feed::Feed;
 use crate::ocfl::path;
@@ -27,24 +27,6 @@ pub(in crate::ocfl) struct Loaded {
     pub(in crate::ocfl) inventory: Inventory,
     pub(in crate::ocfl) digest: Digest,
     pub(in crate::ocfl) bytes: u64,
-}
-
-/// Why an inventory could not be read.
-#[derive(Debug)]
-pub(in crate::ocfl) enum Failure {
-    /// The stream failed.
-    Read(io::Error),
-    /// A temporary file failed.
-    Temporary(io::Error),
-    /// It is no inventory that can be used; says why.
-    Form(String),
-}
-
-/// What reads sorted records fails where their temporary files do.
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Temporary(error)
-    }
 }
 
 /// Reads an inventory to its end, into temporary files in a directory where it is large. Blocks its thread.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{Failure, Inventory, Loaded};
-use crate::ocfl::feed;
+use crate::ocfl::chunks;
 
 fn hex(digit: char) -> String {
     digit.to_string().repeat(128)
@@ -15,7 +15,7 @@ fn hex(digit: char) -> String {
 
 async fn read(text: &str, piece_bytes: usize) -> Result<Loaded, String> {
     let pieces: Vec<_> = text.as_bytes().chunks(piece_bytes).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
-    match feed::read_inventory(stream::iter(pieces).boxed(), &Arc::from(std::env::temp_dir())).await {
+    match chunks::read_inventory(stream::iter(pieces).boxed(), &Arc::from(std::env::temp_dir())).await {
         Ok(loaded) => Ok(loaded),
         Err(Failure::Form(why)) => Err(why),
         Err(Failure::Read(error) | Failure::Temporary(error)) => panic!("{error}"),
@@ -23,7 +23,7 @@ async fn read(text: &str, piece_bytes: usize) -> Result<Loaded, String> {
 }
 
 async fn text(inventory: &Inventory) -> String {
-    let pieces: Vec<Bytes> = feed::inventory_chunks(Arc::new(inventory.clone())).try_collect().await.unwrap();
+    let pieces: Vec<Bytes> = chunks::inventory_chunks(Arc::new(inventory.clone())).try_collect().await.unwrap();
     String::from_utf8(pieces.concat()).unwrap()
 }
 

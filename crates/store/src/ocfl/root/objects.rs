@@ -4,8 +4,8 @@ use futures::{Stream, StreamExt as _, stream};
 
 use super::{CONFIG_KEY, DECLARATION_KEY, LAYOUT_KEY, Root};
 use crate::key::Key;
+use crate::ocfl::chunks;
 use crate::ocfl::error::OcflError;
-use crate::ocfl::feed;
 use crate::ocfl::inventory::Failure;
 use crate::ocfl::layout;
 use crate::ocfl::object::{INVENTORY, Object, broken, is_absent};
@@ -73,7 +73,7 @@ impl Root {
                 Err(error) if is_absent(&error) => continue,
                 Err(error) => return Err(error.into()),
             };
-            match feed::read_inventory(content.chunks, &self.directory).await {
+            match chunks::read_inventory(content.chunks, &self.directory).await {
                 Ok(loaded) => return Ok(Some(loaded.inventory.id().to_owned())),
                 Err(Failure::Form(_)) => {}
                 Err(Failure::Temporary(error)) => return Err(OcflError::temporary(&self.directory, error)),
