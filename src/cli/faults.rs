@@ -147,7 +147,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
             let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
             screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
             screen.beneath(found.effect);
-            screen.beneath(&format!("Fix: {}", found.remedy));
+            screen.beneath(&format!("Fix: {}", found.fix));
             before = Some(found.fault);
         }
         screen.item("  - ", &format!("{}, for {}: {}", found.item, ago(Some(found.since), now), found.how));

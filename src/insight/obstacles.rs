@@ -32,7 +32,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
     };
     Cause::new(CauseKind::QueuePaused, sentence)
         .evidence(format!("{}{what}", pause.requested()))
-        .remedy("Unpause the ingest queue once the reason for the pause is resolved.")
+        .fix("Unpause the ingest queue once the reason for the pause is resolved.")
         .since(pause.since)
         .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
 }
@@ -44,7 +44,7 @@ pub(super) fn storage(volume: &Volume) -> String {
 }
 
 /// What helps a job that waits for a grant.
-pub(super) const GRANTS_REMEDY: &str =
+pub(super) const GRANTS_FIX: &str =
     "Free or enlarge working storage. Otherwise, grants end as jobs pass Notify: check that they do.";
 
 /// What is granted of the working storage, and how full it is.
@@ -86,7 +86,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
         counted(unseen, "job", "jobs"),
     );
     let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
-    let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
+    let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).fix(
         "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify. Holding a collection keeps \
          further jobs of it from arriving, but frees no daemon.",
     );
@@ -115,7 +115,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
     };
     Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
         .evidence(format!("A Java daemon that takes it ends its poll there{behind}. Daemons of queuekeeper skip it."))
-        .remedy(head.fault.remedy())
+        .fix(head.fault.fix())
         .since(Some(head.since))
         .items([head.entry.clone(), Path::Job(head.job)], 2)
 }
@@ -140,7 +140,7 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
     };
     Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
         .evidence(evidence)
-        .remedy(found.remedy)
+        .fix(found.fix)
         .since(Some(found.since))
         .items([Path::StateFolder(state.state.into())], 1)
 }
@@ -160,7 +160,7 @@ fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
     }
     let cause = Cause::new(CauseKind::NoWorkers, format!("No process of queuekeeper has workers for {}.", state.state))
         .evidence(format!("{} No daemon has been seen for {}.", untaken(state.jobs), ago(seen, now)))
-        .remedy("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
+        .fix("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
     Some(cause.since(Some(since)).items([Path::StateFolder(state.state.into())], 1))
 }
 
@@ -181,7 +181,7 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     };
     Some(
         Cause::new(CauseKind::HeldBacklog, sentence)
-            .remedy("Release the collection, or wait until its jobs have been moved to Held.")
+            .fix("Release the collection, or wait until its jobs have been moved to Held.")
             .items([collection_lock(&backlog.collection)], 1),
     )
 }
@@ -197,7 +197,7 @@ pub(super) fn stores_held(state: &StateSituation, now: Timestamp) -> impl Iterat
         let effect = "Jobs of collections that are kept in it wait in Storing; jobs for other stores continue.";
         Cause::new(CauseKind::StoreHeld, sentence)
             .evidence(format!("{}{effect}", pause.requested()))
-            .remedy("Release the store once the reason for the hold is resolved.")
+            .fix("Release the store once the reason for the hold is resolved.")
             .since(pause.since)
             .items(Path::store_hold(store), 1)
     })

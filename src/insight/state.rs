@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, is_worked_on, obstacles, paused};
+use super::obstacles::{GRANTS_FIX, grants, is_paused_with_the_queue, is_worked_on, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{ago, between, count, counted, percent, size};
 use crate::mirror::{StateSituation, Volume};
@@ -90,7 +90,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     Some(
         Cause::new(CauseKind::WaitingForSpace, sentence)
             .evidence(format!("{when}{all}").trim_end())
-            .remedy("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
+            .fix("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
             .since(since)
             .items(items, waiting),
     )
@@ -115,7 +115,7 @@ fn waiting_for_grants(state: &StateSituation, volume: Option<&Volume>, now: Time
     Some(
         Cause::new(CauseKind::WaitingForGrant, format!("{who}{needs}."))
             .evidence(grants(Some(granted), volume))
-            .remedy(GRANTS_REMEDY)
+            .fix(GRANTS_FIX)
             .since(Some(since)),
     )
 }

@@ -74,7 +74,7 @@ pub(super) struct Fault {
     pub(super) since: Moment,
     pub(super) how: &'static str,
     pub(super) effect: &'static str,
-    pub(super) remedy: &'static str,
+    pub(super) fix: &'static str,
     pub(super) nodes: Vec<Node>,
     /// Repairs it, where the reader may.
     pub(super) repair: Option<Button>,
@@ -99,7 +99,7 @@ pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> 
         since: Moment::new(found.since, now),
         how: found.how,
         effect: found.effect,
-        remedy: found.remedy,
+        fix: found.fix,
         nodes: found.nodes.iter().map(|path| Node::of(path, root)).collect(),
     }
 }

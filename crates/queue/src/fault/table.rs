@@ -364,7 +364,7 @@ impl Fault {
 
     /// How it is fixed.
     #[must_use]
-    pub fn remedy(self) -> &'static str {
+    pub fn fix(self) -> &'static str {
         self.spec().fix
     }
 
