@@ -8,7 +8,7 @@ use super::state::is_about_size;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::insight::forecast::Forecast;
 use crate::mirror::Rates;
-use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
+use crate::mirror::words::{ago, between, count, counted, quoted, session, span, until_unpaused};
 use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
 use queuekeeper_queue::path::{BatchNode, Path};
 use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
@@ -45,7 +45,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
         return causes.push(being_withdrawn(note, batch.id, batch.lock.is_some(), now));
     }
     if let Some(pause) = &batch.pause {
-        causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon works on jobs of the batch."));
+        causes.push(paused(pause, now, &until_unpaused()));
     }
     if !batch.is_acquired {
         let waits =

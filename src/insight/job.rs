@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::at_rest::{being_withdrawn, collection_held, done, failed, held, unknown};
-use super::obstacles::{GRANTS_FIX, grants, is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::obstacles::{GRANTS_FIX, grants, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span};
+use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
 use queuekeeper_queue::path::Path;
@@ -140,13 +140,9 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
 fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     let Some(situation) = &job.in_state else { return };
     let is_locked = job.lock.is_some();
-    if let Some(pause) = situation.pause.as_ref().filter(|_| is_paused_with_the_queue(state)) {
-        let what = if is_locked {
-            "The daemon finishes the step that it has begun; then the job waits. Only the inventory daemon goes on; jobs whose completion would free space wait too."
-        } else {
-            "Until it is unpaused, only the inventory daemon takes jobs; jobs whose completion would free space wait too."
-        };
-        causes.push(paused(pause, now, what));
+    if let Some(pause) = situation.pause.as_ref().filter(|_| state.stops_when_paused()) {
+        let first = if is_locked { "The daemon finishes the step that it has begun; then the job waits. " } else { "" };
+        causes.push(paused(pause, now, &format!("{first}{}", until_unpaused())));
     }
     if is_locked {
         return;

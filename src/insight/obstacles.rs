@@ -8,21 +8,10 @@ use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
 use crate::mirror::{Granted, Head, Pause, Pool, StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{JobState, State};
+use queuekeeper_queue::state::State;
 
 /// How many jobs that wait for space fill a daemon's pool.
 pub(super) const POOL: u64 = 5;
-
-/// Whether the daemons that serve a state stop while the ingest queue is paused.
-pub(super) fn is_paused_with_the_queue(state: JobState) -> bool {
-    // The inventory, which records objects, does not ask.
-    is_worked_on(state) && state != JobState::Recording
-}
-
-/// Whether daemons take jobs of a state.
-pub(super) fn is_worked_on(state: JobState) -> bool {
-    state.is_worked_on()
-}
 
 /// The ingest queue is paused. `what` says what that means for the item.
 pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
@@ -151,7 +140,7 @@ const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
 
 /// No process has workers for a state, and no daemon was seen to take its jobs: known sooner than that none comes.
 fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
-    let is_paused = state.pause.is_some() && is_paused_with_the_queue(state.state);
+    let is_paused = state.pause.is_some() && state.state.stops_when_paused();
     let is_unserved = state.is_ours && state.workers == 0 && state.jobs > 0 && !is_paused;
     let seen = state.unserved.filter(|_| is_unserved)?;
     let since = seen.max(state.oldest?);
@@ -223,7 +212,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     // Where jobs leave the state all the same, it blocks nothing, whatever it should do.
     let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
     causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
-    let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
+    let is_running = state.pause.is_none() || !state.state.stops_when_paused();
     if is_running && causes.is_empty() {
         causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
     }

@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
+use crate::mirror::words::until_unpaused;
 use crate::mirror::{Pause, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::views::status::Status;
@@ -144,10 +145,8 @@ fn unmeasured(problem: &str) -> Attention {
 
 fn paused((queue, pause): &(Queue, Pause)) -> Attention {
     let effect = match queue {
-        Queue::Ingest => {
-            "Only the inventory daemon still takes jobs; jobs whose completion would free working storage wait too."
-        }
-        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.",
+        Queue::Ingest => until_unpaused(),
+        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.".to_owned(),
     };
     Attention {
         since: pause.since,

@@ -18,7 +18,7 @@ use super::holds::StoreHolds;
 use super::leftovers::AtWork;
 use super::volumes::Volumes;
 use super::workers::Workers;
-use crate::daemon::{Daemon, PausedBy};
+use crate::daemon::Daemon;
 use crate::step::Services;
 use crate::withdrawal::Restored;
 
@@ -121,10 +121,7 @@ impl Session {
 
     /// Whether a daemon takes work now, as far as the pause of `ingest` decides that.
     pub(crate) fn may_take(&self, daemon: Daemon) -> bool {
-        let is_paused = match daemon.spec().paused_by {
-            PausedBy::Ingest => *self.paused.borrow(),
-            PausedBy::Access | PausedBy::Nothing => false,
-        };
+        let is_paused = daemon.stops_with_ingest() && *self.paused.borrow();
         !(is_paused || *self.stopping.borrow())
     }
 
