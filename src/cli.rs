@@ -33,6 +33,7 @@ pub mod dump;
 mod exit;
 mod failures;
 mod faults;
+mod headings;
 mod ingest;
 mod job;
 mod jobs;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::act::ActArgs;
 use super::client::ClientArgs;
+use super::headings;
 use super::output::{Screen, note};
 use super::paging::Paging;
 use super::verbs::{self, ParameterArgs};
@@ -29,11 +30,11 @@ pub(super) struct FaultsArgs {
     filter: FaultFilter,
 
     /// Repair those that can be repaired by writing, after showing and confirming each; with --yes, all without confirmation
-    #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor", "sort"])]
+    #[arg(long, help_heading = headings::ACTING, conflicts_with_all = ["limit", "cursor", "sort"])]
     repair: bool,
 
     /// Only the faults of this item: its path, as listed
-    #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "repair")]
+    #[arg(long, value_name = "PATH", help_heading = headings::ACTING, requires = "repair")]
     item: Option<String>,
 
     #[command(flatten)]
