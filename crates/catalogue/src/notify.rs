@@ -1,7 +1,7 @@
-//! What says that there may be something to do: an event, a task.
+//! Notifications that there may be something to do: an event, a task.
 //!
-//! Within a process every change that others wait for rings. On PostgreSQL the other processes hear it by `NOTIFY`, at most once a
-//! second from each process: who is notified looks at once, and again when that second is over, since what came in it was not
+//! Within a process every change that others wait for is notified. On PostgreSQL the other processes hear it by `NOTIFY`, at most
+//! once a second from each process: who is notified looks at once, and again when that second is over, since what came in it was not
 //! announced. On SQLite they look at the size and the time of the write-ahead log. It is only a help: who waits looks again after
 //! some time in any case.
 
@@ -28,19 +28,19 @@ const LOOK: Duration = Duration::from_secs(2);
 /// How long to wait before the server is connected to again.
 const CONNECT_AGAIN: Duration = Duration::from_secs(10);
 
-/// What all clones of a catalogue ring.
-pub(crate) struct Bell {
-    rung: watch::Sender<u64>,
+/// What notifies all clones of a catalogue.
+pub(crate) struct Notifier {
+    notified: watch::Sender<u64>,
     announced: std::sync::Mutex<Option<Instant>>,
 }
 
-impl Bell {
+impl Notifier {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { rung: watch::Sender::new(0), announced: std::sync::Mutex::default() })
+        Arc::new(Self { notified: watch::Sender::new(0), announced: std::sync::Mutex::default() })
     }
 
-    fn ring(&self) {
-        self.rung.send_modify(|count| *count = count.wrapping_add(1));
+    fn notify(&self) {
+        self.notified.send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Whether the other processes are to be notified now.
@@ -54,11 +54,11 @@ impl Bell {
     }
 }
 
-/// Hears each time that there may be something to do.
-pub struct Rings(watch::Receiver<u64>);
+/// Receives each time that there may be something to do.
+pub struct Notifications(watch::Receiver<u64>);
 
-impl Rings {
-    /// Waits until it has rung since the last time.
+impl Notifications {
+    /// Waits until something was notified since the last time.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -67,16 +67,16 @@ impl Rings {
 }
 
 impl Catalogue {
-    /// What hears it from now on, in this process; other processes by [`Self::listen`].
+    /// The notifications from now on, of this process; those of other processes by [`Self::listen`].
     #[must_use]
-    pub fn rings(&self) -> Rings {
-        Rings(self.bell.rung.subscribe())
+    pub fn notifications(&self) -> Notifications {
+        Notifications(self.notifier.notified.subscribe())
     }
 
     /// Says that there may be something to do, after a transaction that made it so.
-    pub(crate) async fn ring(&self) {
-        self.bell.ring();
-        if self.database.postgres().is_none() || !self.bell.may_announce() {
+    pub(crate) async fn notify(&self) {
+        self.notifier.notify();
+        if self.database.postgres().is_none() || !self.notifier.may_announce() {
             return;
         }
         // Those who wait look again in any case.
@@ -85,7 +85,7 @@ impl Catalogue {
         }
     }
 
-    /// Lets what other processes do ring here, until it is dropped.
+    /// Passes on what other processes notify, until it is dropped.
     pub async fn listen(&self) {
         match (self.database.postgres(), self.database.file()) {
             (Some(pool), _) => loop {
@@ -96,7 +96,7 @@ impl Catalogue {
                 }
                 sleep(CONNECT_AGAIN).await;
                 // What was announced meanwhile was not heard.
-                self.bell.ring();
+                self.notifier.notify();
             },
             (None, Some(file)) => {
                 let mut log = file.get_filename().as_os_str().to_owned();
@@ -111,10 +111,10 @@ impl Catalogue {
     async fn hear(&self, listener: &mut PgListener) {
         // `None` where the connection was lost: it is made anew, and what was announced meanwhile was not heard.
         while listener.try_recv().await.is_ok() {
-            self.bell.ring();
+            self.notifier.notify();
             sleep(ANNOUNCE).await;
             while listener.next_buffered().is_some() {}
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
@@ -129,7 +129,7 @@ impl Catalogue {
             let now = state().await;
             if now != known {
                 known = now;
-                self.bell.ring();
+                self.notifier.notify();
             }
         }
     }
