@@ -16,7 +16,6 @@ use crate::actions::{ActionKind, BulkAction, FaultAction, ListOf, MAX_ITEMS, Tar
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
-use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
 /// List the faults in the tree, with their effects and fixes
@@ -104,10 +103,10 @@ impl FaultsArgs {
             let items = found.into_iter().map(|found| found.item);
             let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
             for item in wanted {
-                match fault.repair_kind_of(&item) {
-                    RepairKind::Another(help) if left.contains(&(fault, help)) => {}
-                    RepairKind::Another(help) => left.push((fault, help)),
-                    RepairKind::Writes | RepairKind::BreaksLock => targets.push(Target::Fault(fault, item)),
+                match fault.help(&item) {
+                    Some(help) if left.contains(&(fault, help)) => {}
+                    Some(help) => left.push((fault, help)),
+                    None => targets.push(Target::Fault(fault, item)),
                 }
             }
         }
