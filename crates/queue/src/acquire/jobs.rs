@@ -80,7 +80,8 @@ impl Queue {
     }
 
     /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While
-    /// `ingest` is paused the list is empty where the state stops then ([`State::stops_when_paused`]).
+    /// `ingest` is paused the list is empty, unless jobs of the state go on meanwhile
+    /// ([`stops_when_paused`](crate::state::State::stops_when_paused)).
     ///
     /// # Errors
     /// When it cannot be read.
