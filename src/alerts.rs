@@ -49,7 +49,7 @@ pub use metrics::Metrics;
 pub use outcome::Outcome;
 pub use overview::{EventRow, Overview, Pause, RuleOverview};
 pub use payload::{Alert, BadPayload, Payload, Status};
-pub use rule::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
+pub use rule::{Budget, Mode, Narrow, Rule, RuleAction, RuleItems, Rules, Selector};
 pub use rule_test::RuleTest;
 pub use run::Runner;
 pub use server::{Alerts, NotChanged};

@@ -22,6 +22,7 @@ mod batches;
 mod catalogue;
 pub mod check;
 mod client;
+mod collection;
 mod commands;
 mod completion;
 mod daemons;
@@ -33,6 +34,7 @@ pub mod dump;
 mod exit;
 mod failures;
 mod faults;
+mod headings;
 mod ingest;
 mod job;
 mod jobs;
@@ -49,15 +51,16 @@ mod object;
 mod output;
 mod paging;
 mod password;
-mod pauses;
 mod probe;
 mod profiles;
 mod prompt;
+mod queue;
 mod repository;
 mod rules;
 pub mod serve;
 mod standalone;
 mod status;
+mod stops;
 mod store;
 mod submit;
 pub mod token;
@@ -100,8 +103,8 @@ commands! {
         Locks(locks::LocksArgs),
         Lock(lock::LockArgs),
         Daemons(daemons::DaemonsArgs),
-        Queue(pauses::QueueArgs),
-        Collection(pauses::CollectionArgs),
+        Queue(queue::QueueArgs),
+        Collection(collection::CollectionArgs),
         Faults(faults::FaultsArgs),
         Dashboards(dashboards::DashboardsArgs) at_once,
         CheckWebConfig(check::CheckArgs) at_once,

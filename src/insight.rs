@@ -67,7 +67,7 @@ pub struct Cause {
     /// What shows it and what follows from it, likewise; empty where there is no more to say.
     pub evidence: String,
     /// What repairs it; `None` where nothing has to be repaired.
-    pub remedy: Option<&'static str>,
+    pub fix: Option<&'static str>,
     /// Since when, by our own clock.
     pub since: Option<Timestamp>,
     /// Znodes to look at, at most five.
@@ -79,15 +79,15 @@ pub struct Cause {
 impl Cause {
     fn new(kind: CauseKind, sentence: impl Into<String>) -> Self {
         let (evidence, items) = (String::new(), Vec::new());
-        Self { kind, sentence: sentence.into(), evidence, remedy: None, since: None, items, more: 0 }
+        Self { kind, sentence: sentence.into(), evidence, fix: None, since: None, items, more: 0 }
     }
 
     fn evidence(self, evidence: impl Into<String>) -> Self {
         Self { evidence: evidence.into(), ..self }
     }
 
-    fn remedy(self, remedy: &'static str) -> Self {
-        Self { remedy: Some(remedy), ..self }
+    fn fix(self, fix: &'static str) -> Self {
+        Self { fix: Some(fix), ..self }
     }
 
     fn since(self, since: Option<Timestamp>) -> Self {
@@ -105,7 +105,7 @@ impl Cause {
     fn of_fault(found: &FoundFault) -> Self {
         Self::new(CauseKind::Fault(found.fault), found.how)
             .evidence(found.effect)
-            .remedy(found.remedy)
+            .fix(found.fix)
             .since(Some(found.since))
             .items(found.nodes.iter().cloned(), found.nodes.len() as u64)
     }

@@ -15,9 +15,13 @@
 //! | [`queuekeeper_zookeeper`] | a crate of its own: connections and sessions; our own znodes below `/queuekeeper`: leader election, decisions, the state of rules, the kill switch; a private server for demo and tests. It knows no jobs and no rules |
 //! | [`queuekeeper_store`] | a crate of its own: content stores (directories, S3), digests, the audited decorator, OCFL objects. It knows no ZooKeeper and no SQL |
 //! | [`queuekeeper_catalogue`] | a crate of its own: the SQL database of what is stored where, and of every change; the only place with SQL. It calls no store |
+//! | [`queuekeeper_mail`] | a crate of its own: mails: addresses, form, delivery of those that wait in the catalogue |
+//! | [`queuekeeper_ingest`] | a crate of its own: deposits, and the daemons that take them through the queue into the stores. It answers no HTTP |
+//! | [`queuekeeper_mill`] | a crate of its own: copies in further stores, checks of content, repairs. It answers no HTTP, and runs without a queue |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`insight`] | why something is not moving (each cause of a diagnosis), and when a batch ends: functions over the mirror and an instant |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
+//! | [`prometheus`] | a client of Prometheus: the past of the figures, for the charts of the pages |
 //! | [`actions`] | what an operator may do: roles, previews, execution, the audit trail. They write to ZooKeeper by the queue core's transactions only |
 //! | [`alerts`] | alerts that act: Alertmanager's calls, rules and their limits, decisions that are executed once. They change the queue by [`actions`] only |
 //! | [`views`] | what pages, API and command line show: one typed answer for each question, so a field of the API or a column of CSV is here. They know no HTTP |

@@ -9,6 +9,7 @@ mod kind;
 mod pauses;
 mod policies;
 mod repairs;
+mod resolution;
 mod stops;
 mod tasks;
 
@@ -27,7 +28,8 @@ use tokio_util::task::TaskTracker;
 pub use kind::MillActionKind;
 pub use pauses::{PauseChange, pause_scope};
 pub use queuekeeper_catalogue::tasks::{Decided, TaskState};
-pub use repairs::{Resolution, WrongCopy};
+pub use repairs::WrongCopy;
+pub use resolution::Resolution;
 pub use stops::StopChange;
 pub use tasks::{MOST_TASKS, TaskDecision};
 

@@ -14,8 +14,8 @@ pub struct ActionSpec {
     pub role: Role,
     /// What it does, in the imperative, for the help of the command line.
     pub summary: &'static str,
-    /// What it does to its target, in a sentence or two, for the confirmation page.
-    pub effect: &'static str,
+    /// What it does to its target, in a sentence or two; [`Self::effect`] adds whether that can be undone.
+    pub(super) effect: &'static str,
     /// The parameters besides the target.
     pub takes: &'static [Takes],
     /// The states of its target in which it is offered.
@@ -37,6 +37,13 @@ pub enum Applies {
 }
 
 impl ActionSpec {
+    /// What it does to its target, and whether that can be undone, for the confirmation page.
+    #[must_use]
+    pub fn effect(&self) -> String {
+        let undone = if self.kind.is_destructive() { " This cannot be undone." } else { "" };
+        format!("{}{undone}", self.effect)
+    }
+
     /// The parameters that are offered on pages and on the command line.
     pub fn offers(&self) -> impl Iterator<Item = &'static Takes> {
         self.takes.iter().filter(|takes| takes.is_offered)

@@ -89,6 +89,10 @@ macro_rules! target_actions {
     };
 }
 
+const DELETED: &str = "It is marked Deleted and will never be completed.";
+
+const PURGED: &str = "Its znodes are removed with all their data.";
+
 /// Force for the purge of an item that cannot be loaded.
 const PURGE_LOCKED: Takes = Takes::by_api(Parameter::Force);
 
@@ -134,14 +138,14 @@ target_actions! {
         Delete [
             role: Admin,
             summary: "Mark a failed or held job Deleted",
-            effect: "It is marked Deleted and will never be completed. This cannot be undone.",
+            effect: DELETED,
             applies: Applies::ToJob(|state| state.allows(JobState::Deleted, Authority::Operator), ""),
         ]
         /// Removes its znodes. With `force`, also those of a job that cannot be loaded and is locked.
         Purge { force: bool => PURGE_LOCKED } [
             role: Admin,
             summary: "Remove the znodes of a finished job",
-            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            effect: PURGED,
             applies: Applies::ToJob(State::is_final, ""),
         ]
     }
@@ -174,21 +178,21 @@ target_actions! {
         Withdraw [
             role: Operator,
             summary: "Withdraw a batch whose jobs have not left Pending, with all of them",
-            effect: "It is deleted with all its jobs, or nothing is changed. This is possible until the first of them leaves Pending. No report is sent. Uploaded files are removed by cleanup. This cannot be undone.",
+            effect: "It is deleted with all its jobs, or nothing is changed. This is possible until the first of them leaves Pending. No report is sent. Uploaded files are removed by cleanup.",
             applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Withdrawal)),
         ]
         /// Deletes it with its jobs.
         Delete [
             role: Admin,
             summary: "Delete a failed or held batch with all its jobs",
-            effect: "All its jobs are deleted with it, and the znodes of all are removed. This cannot be undone.",
+            effect: "All its jobs are deleted with it, and the znodes of all are removed.",
             applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Operator)),
         ]
         /// Removes its znodes and those of its jobs.
         Purge { force: bool => PURGE_LOCKED } [
             role: Admin,
             summary: "Remove the znodes of a finished batch and of its jobs",
-            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            effect: PURGED,
             applies: Applies::ToBatch(State::is_final),
         ]
     }
@@ -208,14 +212,14 @@ target_actions! {
         Delete [
             role: Admin,
             summary: "Mark an access request Deleted",
-            effect: "It is marked Deleted and will never be completed. This cannot be undone.",
+            effect: DELETED,
             applies: Applies::ToRequest(|state| state.may_become(AccessState::Deleted)),
         ]
         /// Removes its znodes.
         Purge { force: bool => PURGE_LOCKED } [
             role: Admin,
             summary: "Remove the znodes of a finished access request",
-            effect: "Its znodes are removed with all their data. This cannot be undone.",
+            effect: PURGED,
             applies: Applies::ToRequest(State::is_final),
         ]
     }
@@ -332,8 +336,7 @@ target_actions! {
         CleanUp [
             role: Admin,
             summary: "Purge every batch that is Completed or Deleted, with its jobs",
-            effect: "The znodes of every batch that is Completed or Deleted are removed, with those of its jobs. This cannot be \
-             undone.",
+            effect: "The znodes of every batch that is Completed or Deleted are removed, with those of its jobs.",
             applies: Applies::Always,
         ]
     }

@@ -106,9 +106,9 @@ impl Shared {
         logged.retain(|about, _| !about.starts_with("znode ") || strange.iter().any(|found| key(found) == *about));
         for found in strange.iter().take(LOGGED) {
             if logged.insert(key(found), found.what.clone()).as_ref() != Some(&found.what) {
-                let Foreign { path, what, effect, remedy, .. } = found;
-                // The remedy contains the path as well.
-                tracing::warn!(znode = ?path, ?remedy, "a znode below /queuekeeper {what}. {effect}");
+                let Foreign { path, what, effect, fix, .. } = found;
+                // The fix contains the path as well.
+                tracing::warn!(znode = ?path, ?fix, "a znode below /queuekeeper {what}. {effect}");
             }
         }
     }

@@ -9,7 +9,7 @@ use super::item::DecisionItem;
 use super::memory::Hold;
 use super::outcome::Outcome;
 use super::payload::Alert;
-use super::rule::{Remedy, Rule};
+use super::rule::{Rule, RuleAction};
 use super::server::{Dry, Shared};
 
 /// How many targets are named.
@@ -42,7 +42,7 @@ impl Shared {
         }
         for item in &items {
             guard::take(rule, memory, shared_budget, all, &item.on, now);
-            if rule.remedy == Remedy::HoldCollections
+            if rule.action == RuleAction::HoldCollections
                 && let Some(collection) = item.collection()
             {
                 memory.holds.retain(|hold| hold.collection != collection);
@@ -54,7 +54,7 @@ impl Shared {
         let limited = if items.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
         let targets: Vec<_> = items.iter().map(|item| item.on.clone()).take(MAX_NAMED).collect();
         let detail =
-            format!("would {} {} of {}: {}{limited}", rule.remedy.verb(), items.len(), choice.of, named(&targets));
+            format!("would {} {} of {}: {}{limited}", rule.action.verb(), items.len(), choice.of, named(&targets));
         memory.record_event(Outcome::DryRun, &detail, now);
         Evaluation { outcome: Some(Outcome::DryRun), detail, targets, changes: true }
     }

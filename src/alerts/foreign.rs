@@ -1,4 +1,4 @@
-//! Unexpected znodes below `/queuekeeper`: what they prevent, and the remedy.
+//! Unexpected znodes below `/queuekeeper`: what they prevent, and the fix.
 
 use jiff::Timestamp;
 
@@ -22,22 +22,22 @@ pub struct Foreign {
     pub effect: &'static str,
     /// Whether it prevents anything.
     pub stops: bool,
-    /// The remedy, as a sentence.
-    pub remedy: String,
+    /// The fix, as a sentence.
+    pub fix: String,
 }
 
 impl Foreign {
     fn new(path: String, what: impl Into<String>, effect: &'static str) -> Self {
-        let remedy = format!("Delete it with all znodes below it (zkCli.sh: deleteall {path}).");
-        Self { path, what: what.into(), effect, stops: false, remedy }
+        let fix = format!("Delete it with all znodes below it (zkCli.sh: deleteall {path}).");
+        Self { path, what: what.into(), effect, stops: false, fix }
     }
 
     fn that_stops(self) -> Self {
         Self { stops: true, ..self }
     }
 
-    fn with(self, remedy: impl Into<String>) -> Self {
-        Self { remedy: remedy.into(), ..self }
+    fn with(self, fix: impl Into<String>) -> Self {
+        Self { fix: fix.into(), ..self }
     }
 
     /// The znodes cannot be read at all.
@@ -47,8 +47,8 @@ impl Foreign {
             return None;
         };
         let what = format!("cannot be read: {why}");
-        let remedy = "Grant queuekeeper the right to read and write it and all znodes below it (zkCli.sh: setAcl -R).";
-        Some(Self::new(path.clone(), what, "No rule acts on any alert.").that_stops().with(remedy))
+        let fix = "Grant queuekeeper the right to read and write it and all znodes below it (zkCli.sh: setAcl -R).";
+        Some(Self::new(path.clone(), what, "No rule acts on any alert.").that_stops().with(fix))
     }
 
     fn of_node(ForeignNode { path, reason }: &ForeignNode) -> Self {
@@ -63,19 +63,19 @@ impl Foreign {
                 Self::new(path, what, effect).that_stops()
             }
             ForeignReason::Unlisted(why) => {
-                let remedy = format!("Grant queuekeeper the right to read it (zkCli.sh: getAcl {path}).");
+                let fix = format!("Grant queuekeeper the right to read it (zkCli.sh: getAcl {path}).");
                 let effect = "Unexpected znodes below it are not reported.";
-                Self::new(path, format!("cannot be listed: {why}"), effect).with(remedy)
+                Self::new(path, format!("cannot be listed: {why}"), effect).with(fix)
             }
             ForeignReason::PersistentCandidate => {
                 Self::new(path, "has the name of a candidate, but is not ephemeral", NOTHING)
             }
             ForeignReason::Unreadable(why) => {
-                let remedy = format!(
+                let fix = format!(
                     "Grant queuekeeper the right to read and write it, or delete it (zkCli.sh: getAcl {path}, deleteall {path})."
                 );
                 let effect = "Its rule does not act on the same alert again.";
-                Self::new(path, format!("cannot be read: {why}"), effect).that_stops().with(remedy)
+                Self::new(path, format!("cannot be read: {why}"), effect).that_stops().with(fix)
             }
         }
     }
@@ -103,27 +103,27 @@ pub fn foreign(snapshot: &Snapshot, now: Timestamp) -> (Vec<Foreign>, usize) {
     for (name, node) in &snapshot.rules {
         let path = coordination::rule(name);
         if Memory::read(&node.data).is_err() {
-            let remedy =
+            let fix =
                 format!("Delete it (zkCli.sh: deleteall {path}): the rule starts with new budgets and cooldowns.");
             let effect = "The rule of this name does not act.";
-            found.push(Foreign::new(path, "is not the state of a rule", effect).that_stops().with(remedy));
+            found.push(Foreign::new(path, "is not the state of a rule", effect).that_stops().with(fix));
         } else if node.children > 0 {
             found.push(Foreign::new(path, "has children", "It cannot be deleted when its rule is removed."));
         }
     }
     if snapshot.all.as_ref().is_some_and(|all| SharedBudget::read(&all.data).is_err()) {
         let path = coordination::rules();
-        let remedy = format!("Empty it (zkCli.sh: set {path} \"\"): the shared budget starts again in full.");
+        let fix = format!("Empty it (zkCli.sh: set {path} \"\"): the shared budget starts again in full.");
         let what = "is not the state of the shared budget";
-        found.push(Foreign::new(path, what, "No rule acts.").that_stops().with(remedy));
+        found.push(Foreign::new(path, what, "No rule acts.").that_stops().with(fix));
     }
     if snapshot.paused.as_ref().is_some_and(|paused| paused.children > 0) {
         let effect = "They have no effect.";
-        let remedy = format!(
+        let fix = format!(
             "They are deleted when automatic action is unpaused, if there are at most {MOST_BELOW} on all levels. \
              More must be deleted manually (zkCli.sh: deleteall {PAUSED}), which unpauses it as well."
         );
-        found.push(Foreign::new(PAUSED.to_owned(), "has children", effect).with(remedy));
+        found.push(Foreign::new(PAUSED.to_owned(), "has children", effect).with(fix));
     }
     let more = snapshot.more_foreign + found.len().saturating_sub(MOST);
     found.sort_by_key(|foreign| !foreign.stops);

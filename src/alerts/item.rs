@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::memory::Hold;
-use super::rule::Remedy;
+use super::rule::RuleAction;
 use crate::actions::{Action, ActionKind, ActionParameters, Precondition, Refusal, Target};
 
 /// An item of a decision.
@@ -52,8 +52,8 @@ impl DecisionItem {
     }
 
     /// The rule's action on it.
-    pub(super) fn action(&self, remedy: Remedy, target: Target) -> Result<Action, Refusal> {
-        Ok(Action::new(remedy.action(), target, ActionParameters::default())?.at_version(self.version))
+    pub(super) fn action(&self, action: RuleAction, target: Target) -> Result<Action, Refusal> {
+        Ok(Action::new(action.kind(), target, ActionParameters::default())?.at_version(self.version))
     }
 
     /// The release of a hold, provided that `who` made it.

@@ -151,7 +151,7 @@ impl Metrics {
 mod tests {
     use super::*;
     use crate::actions::{self, ActionKind};
-    use crate::alerts::Remedy;
+    use crate::alerts::RuleAction;
     use crate::metrics::{Format, expose};
 
     #[test]
@@ -160,9 +160,9 @@ mod tests {
         let _metrics = actions::Metrics::register(&mut registry);
         let text = expose(&registry, Format::Text).unwrap();
         let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-        assert_eq!(series.len(), 2 * ActionKind::ALL.len() + Remedy::ALL.len(), "{series:#?}");
-        for remedy in Remedy::ALL {
-            let action = remedy.action();
+        assert_eq!(series.len(), 2 * ActionKind::ALL.len() + RuleAction::ALL.len(), "{series:#?}");
+        for rule_action in RuleAction::ALL {
+            let action = rule_action.kind();
             let done = format!(r#"queuekeeper_actions_total{{action="{action}",source="alert",outcome="done"}} 0"#);
             assert!(series.contains(&&*done), "{done} is not in {series:#?}");
         }

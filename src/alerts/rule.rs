@@ -42,103 +42,126 @@ macro_rules! labelled {
 
 labelled!(Mode { Off "off", DryRun "dry-run", Enforce "enforce" });
 
-/// What a rule may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// Holds collections that wait for working storage, those whose jobs need most first. The holds are released when
-    /// the alert is resolved, if the rule is configured to.
-    HoldCollections,
-    /// Resumes failed jobs.
-    ResumeJobs,
-    /// Releases Held jobs whose collection is not held.
-    ReleaseJobs,
-    /// Repairs faults by removing or creating an entry or a reference; other repairs are destructive and not available.
-    RepairFaults,
-    /// Breaks leaked locks. Destructive.
-    BreakLocks,
-    /// Deletes failed or held jobs. Destructive.
-    DeleteJobs,
-    /// Purges completed or deleted jobs. Destructive.
-    PurgeJobs,
+/// The items on which a rule acts, and which of them its selector may have.
+#[derive(Clone, Copy, Debug)]
+pub enum RuleItems {
+    /// Collections whose jobs in these states need working storage.
+    Collections(&'static [JobState]),
+    /// Jobs in these states.
+    Jobs(&'static [JobState]),
+    /// Faults for which this is true.
+    Faults(fn(Fault) -> bool),
+    /// Locks that show a fault for which this is true.
+    Locks(fn(Fault) -> bool),
 }
 
-labelled!(Remedy {
-    HoldCollections "hold_collections",
-    ResumeJobs "resume_jobs",
-    ReleaseJobs "release_jobs",
-    RepairFaults "repair_faults",
-    BreakLocks "break_locks",
-    DeleteJobs "delete_jobs",
-    PurgeJobs "purge_jobs",
-});
+macro_rules! rule_actions {
+    ($( $(#[$doc:meta])* $action:ident {
+        label: $label:literal, kind: $kind:ident, items: $items:expr, sentence: $sentence:literal $(,)?
+    } )+) => {
+        /// What a rule may do.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum RuleAction { $( $(#[$doc])* $action, )+ }
 
-impl Remedy {
-    /// The action on each item.
-    #[must_use]
-    pub fn action(self) -> ActionKind {
-        match self {
-            Self::HoldCollections => ActionKind::Hold,
-            Self::ResumeJobs => ActionKind::Resume,
-            Self::ReleaseJobs => ActionKind::Release,
-            Self::RepairFaults => ActionKind::Repair,
-            Self::BreakLocks => ActionKind::BreakLock,
-            Self::DeleteJobs => ActionKind::Delete,
-            Self::PurgeJobs => ActionKind::Purge,
+        labelled!(RuleAction { $($action $label),+ });
+
+        impl RuleAction {
+            /// The action on each item. Role, destructiveness and verb of the rule's action are those of this kind.
+            #[must_use]
+            pub fn kind(self) -> ActionKind {
+                match self { $(Self::$action => ActionKind::$kind),+ }
+            }
+
+            /// The items.
+            #[must_use]
+            pub fn items(self) -> RuleItems {
+                match self { $(Self::$action => $items),+ }
+            }
+
+            /// The beginning of the sentence on what a rule does.
+            #[must_use]
+            pub fn sentence(self) -> &'static str {
+                match self { $(Self::$action => $sentence),+ }
+            }
         }
-    }
+    };
+}
 
-    /// The verb.
+rule_actions! {
+    /// Holds collections that wait for working storage, those whose jobs need most first. The holds are released when
+    /// the alert is resolved, if the rule is configured to.
+    HoldCollections {
+        label: "hold_collections", kind: Hold,
+        items: RuleItems::Collections(&[JobState::Provisioning, JobState::Estimating, JobState::Pending]),
+        sentence: "Holds the collections",
+    }
+    /// Resumes failed jobs.
+    ResumeJobs {
+        label: "resume_jobs", kind: Resume,
+        items: RuleItems::Jobs(&[JobState::Failed]),
+        sentence: "Resumes jobs",
+    }
+    /// Releases Held jobs whose collection is not held.
+    ReleaseJobs {
+        label: "release_jobs", kind: Release,
+        items: RuleItems::Jobs(&[JobState::Held]),
+        sentence: "Releases jobs of free collections",
+    }
+    /// Repairs faults by removing or creating an entry or a reference; other repairs are destructive and not available.
+    RepairFaults {
+        label: "repair_faults", kind: Repair,
+        items: RuleItems::Faults(Fault::may_be_repaired_unattended),
+        sentence: "Repairs",
+    }
+    /// Breaks leaked locks.
+    BreakLocks {
+        label: "break_locks", kind: BreakLock,
+        items: RuleItems::Locks(|fault| fault.repair_kind() == RepairKind::BreaksLock),
+        sentence: "Breaks locks that show",
+    }
+    /// Deletes failed or held jobs.
+    DeleteJobs {
+        label: "delete_jobs", kind: Delete,
+        items: RuleItems::Jobs(&[JobState::Failed, JobState::Held]),
+        sentence: "Deletes jobs",
+    }
+    /// Purges completed or deleted jobs.
+    PurgeJobs {
+        label: "purge_jobs", kind: Purge,
+        items: RuleItems::Jobs(&[JobState::Completed, JobState::Deleted]),
+        sentence: "Purges jobs",
+    }
+}
+
+impl RuleAction {
+    /// The verb: the first word of the action's name.
     #[must_use]
     pub fn verb(self) -> &'static str {
-        match self {
-            Self::HoldCollections => "hold",
-            Self::ResumeJobs => "resume",
-            Self::ReleaseJobs => "release",
-            Self::RepairFaults => "repair",
-            Self::BreakLocks => "break",
-            Self::DeleteJobs => "delete",
-            Self::PurgeJobs => "purge",
-        }
-    }
-
-    /// Whether its actions cannot be undone.
-    #[must_use]
-    pub fn is_destructive(self) -> bool {
-        match self {
-            Self::BreakLocks | Self::DeleteJobs | Self::PurgeJobs => true,
-            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::RepairFaults => false,
-        }
+        let label = self.kind().label();
+        label.split_once('_').map_or(label, |(verb, _)| verb)
     }
 
     /// Whether its items are jobs.
     #[must_use]
     pub fn is_of_jobs(self) -> bool {
-        match self {
-            Self::ResumeJobs | Self::ReleaseJobs | Self::DeleteJobs | Self::PurgeJobs => true,
-            Self::HoldCollections | Self::RepairFaults | Self::BreakLocks => false,
-        }
+        matches!(self.items(), RuleItems::Jobs(_))
     }
 
     /// The states that its selector may have.
     #[must_use]
     pub fn states(self) -> &'static [JobState] {
-        match self {
-            Self::HoldCollections => &[JobState::Provisioning, JobState::Estimating, JobState::Pending],
-            Self::ResumeJobs => &[JobState::Failed],
-            Self::ReleaseJobs => &[JobState::Held],
-            Self::DeleteJobs => &[JobState::Failed, JobState::Held],
-            Self::PurgeJobs => &[JobState::Completed, JobState::Deleted],
-            Self::RepairFaults | Self::BreakLocks => &[],
+        match self.items() {
+            RuleItems::Collections(states) | RuleItems::Jobs(states) => states,
+            RuleItems::Faults(_) | RuleItems::Locks(_) => &[],
         }
     }
 
     /// Whether its selector may have this fault.
     #[must_use]
     pub fn may_select(self, fault: Fault) -> bool {
-        match self {
-            Self::RepairFaults => fault.may_be_repaired_unattended(),
-            Self::BreakLocks => fault.repair_kind() == RepairKind::BreaksLock,
-            Self::HoldCollections | Self::ResumeJobs | Self::ReleaseJobs | Self::DeleteJobs | Self::PurgeJobs => false,
+        match self.items() {
+            RuleItems::Faults(selects) | RuleItems::Locks(selects) => selects(fault),
+            RuleItems::Collections(_) | RuleItems::Jobs(_) => false,
         }
     }
 
@@ -226,8 +249,8 @@ pub struct Rule {
     pub labels: BTreeMap<String, String>,
     /// The mode.
     pub mode: Mode,
-    /// The remedy.
-    pub remedy: Remedy,
+    /// The action.
+    pub action: RuleAction,
     /// The items.
     pub select: Selector,
     /// The labels of the alert that narrow the selection.

@@ -115,7 +115,7 @@ impl RuleTest {
         let items = choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX));
         let targets: Vec<_> = items.map(|item| item.on).collect();
         let limited = if targets.len() < wanted { format!("; {}", bound.why()) } else { String::new() };
-        let detail = format!("{} {} of {}{limited}", rule.remedy.verb(), targets.len(), choice.of);
+        let detail = format!("{} {} of {}{limited}", rule.action.verb(), targets.len(), choice.of);
         Self { targets, ..Self::of(alert, Some(rule), None, detail) }
     }
 }

@@ -9,7 +9,7 @@ use super::evaluation::Stop;
 use super::item::DecisionItem;
 use super::memory::{Hold, Memory};
 use super::outcome::Outcome;
-use super::rule::{Remedy, Rule};
+use super::rule::{Rule, RuleAction, RuleItems};
 use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Target};
 use crate::mirror::find::{JobQuery, JobSort, PAGE_LIMIT};
@@ -56,7 +56,7 @@ impl QueueView<'_> {
     pub(super) fn choose(&self, rule: &Rule, scope: &Scope, memory: &Memory) -> Result<Choice, Stop> {
         self.check_collection(scope)?;
         // Collections that it holds already count towards the limit.
-        let held = if rule.remedy == Remedy::HoldCollections { memory.holds.len() } else { 0 };
+        let held = if rule.action == RuleAction::HoldCollections { memory.holds.len() } else { 0 };
         let limit = rule.select.limit.saturating_sub(held);
         let mut choice = Choice { present: self.present(rule, scope), ..Choice::default() };
         let mut add = |item: DecisionItem| {
@@ -71,10 +71,10 @@ impl QueueView<'_> {
                 choice.items.push(item);
             }
         };
-        match rule.remedy {
-            Remedy::HoldCollections => self.neediest(rule, scope)?.into_iter().for_each(&mut add),
-            Remedy::RepairFaults | Remedy::BreakLocks => self.faulty(rule, scope).into_iter().for_each(&mut add),
-            Remedy::ResumeJobs | Remedy::ReleaseJobs | Remedy::DeleteJobs | Remedy::PurgeJobs => {
+        match rule.action.items() {
+            RuleItems::Collections(_) => self.neediest(rule, scope)?.into_iter().for_each(&mut add),
+            RuleItems::Faults(_) | RuleItems::Locks(_) => self.faulty(rule, scope).into_iter().for_each(&mut add),
+            RuleItems::Jobs(_) => {
                 self.each(query(rule, scope), |job| {
                     if self.fits(rule, scope, job) {
                         add(item(job));
@@ -105,7 +105,7 @@ impl QueueView<'_> {
             Target::Job(id) => self.store.job(*id).is_some_and(|job| self.fits(rule, scope, &job)),
             Target::Collection(mnemonic) => self.is_free(mnemonic) && self.waits(),
             Target::Fault(fault, item) => self.shows(*fault, item),
-            Target::Lock(path) => rule.remedy.faults().iter().any(|fault| {
+            Target::Lock(path) => rule.action.faults().iter().any(|fault| {
                 self.store
                     .faults(*fault, MAX_FAULTS, self.now, self.space)
                     .unwrap_or_default()
@@ -213,7 +213,7 @@ impl QueueView<'_> {
                 if self.is_too_young(rule, Some(found.since)) {
                     continue;
                 }
-                let targets = if rule.remedy == Remedy::BreakLocks {
+                let targets = if rule.action == RuleAction::BreakLocks {
                     found
                         .nodes
                         .iter()
@@ -249,7 +249,7 @@ impl QueueView<'_> {
             && select.max_age.is_none_or(|age| job.entered.is_some() && !is_old(age))
             && select.locked.is_none_or(|locked| job.lock.is_some() == locked)
             && select.max_retries.is_none_or(|most| job.retry_count.unwrap_or(0) <= most)
-            && (rule.remedy != Remedy::ReleaseJobs || (self.is_free(&job.collection) && !is_held_by_hand(job)))
+            && (rule.action != RuleAction::ReleaseJobs || (self.is_free(&job.collection) && !is_held_by_hand(job)))
     }
 
     fn is_too_young(&self, rule: &Rule, since: Option<Timestamp>) -> bool {

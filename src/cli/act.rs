@@ -9,13 +9,13 @@ use tokio::time::interval;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::UsageError;
 use super::actor::{AuditArgs, actor};
 use super::client::Link;
 use super::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED, UNKNOWN, with_causes};
 use super::output::{Bar, OutputArgs, Screen, is_attended, note};
 use super::prompt::Interrupts;
 use super::words::count;
+use super::{UsageError, headings};
 use crate::actions::audit::Audit;
 use crate::actions::{Action, Actions, Actor, BulkAction, Execution, ListOf, Reason, Target};
 use crate::mirror::Store;
@@ -29,7 +29,7 @@ const MAX_LISTED: usize = 20;
 
 /// The options of commands that execute actions.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Acting")]
+#[command(next_help_heading = headings::ACTING)]
 pub(super) struct ActArgs {
     /// The reason, which is recorded in the audit file and, if it fits, in the changed item
     #[arg(long, value_name = "TEXT")]

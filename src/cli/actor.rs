@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::UsageError;
+use super::{UsageError, headings};
 use crate::actions::audit::{Destination, Rotation};
 use crate::actions::{Actor, Role, Source};
 
@@ -15,7 +15,7 @@ const FOLDER_MODE: u32 = 0o700;
 
 /// The options of the audit file.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Audit")]
+#[command(next_help_heading = headings::AUDIT)]
 pub(super) struct AuditArgs {
     /// The file to record actions in, with user, reason and outcome [default:
     /// queuekeeper/audit.jsonl in `$XDG_STATE_HOME` or `~/.local/state`]

@@ -134,7 +134,7 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
         screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.ends));
     }
     for fault in &standing.faults {
-        screen.fact("Fault", &format!("{}: {} {}", fault.fault, fault.how, fault.remedy));
+        screen.fact("Fault", &format!("{}: {} {}", fault.fault, fault.how, fault.fix));
     }
     if let Some(diagnosis) = &standing.diagnosis {
         screen.gap();

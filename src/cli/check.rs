@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::as_is::Probed;
+use queuekeeper_catalogue::probe::Probed;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_store::store::Capabilities;
 use queuekeeper_store::{StoreFamilies, StoreName};

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use super::listen::ListenArgs;
-use super::{LogArgs, UsageError, on_signal};
+use super::{LogArgs, UsageError, headings, on_signal};
 use crate::demo::{self, MonitoringError, Options};
 use queuekeeper_zookeeper::{ServerError, Servers};
 
@@ -27,7 +27,7 @@ pub struct DemoArgs {
         value_name = "NUMBER",
         default_value_t = 2_000,
         value_parser = clap::value_parser!(u32).range(10..=500_000),
-        help_heading = "Demo"
+        help_heading = headings::DEMO
     )]
     jobs: u32,
 
@@ -37,21 +37,21 @@ pub struct DemoArgs {
         value_name = "NUMBER",
         default_value_t = 10.0,
         value_parser = rate,
-        help_heading = "Demo"
+        help_heading = headings::DEMO
     )]
     rate: f64,
 
     /// The seed of all random choices
-    #[arg(long = "seed", value_name = "NUMBER", default_value_t = 1, help_heading = "Demo")]
+    #[arg(long = "seed", value_name = "NUMBER", default_value_t = 1, help_heading = headings::DEMO)]
     seed: u64,
 
     /// Use this ZooKeeper, below a znode that is removed at the end [default: a private one]
     // Not the variable of `serve`, which may be set to a production ZooKeeper.
-    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", help_heading = "Demo")]
+    #[arg(long = "zookeeper", value_name = "CONNECT-STRING", help_heading = headings::DEMO)]
     zookeeper: Option<Servers>,
 
     /// Also start Prometheus and Alertmanager, configured to show alerts that trigger actions; both must be installed
-    #[arg(long = "with-prometheus", help_heading = "Demo")]
+    #[arg(long = "with-prometheus", help_heading = headings::DEMO)]
     with_prometheus: bool,
 
     #[command(flatten)]

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use super::meter::ProgressLine;
 use super::output::note;
 use super::words::count;
-use super::{ZooKeeperArgs, on_signal};
+use super::{ZooKeeperArgs, headings, on_signal};
 use crate::mirror::words::counted;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
@@ -30,11 +30,11 @@ pub struct DumpArgs {
     zookeeper: ZooKeeperArgs,
 
     /// The file to write, which appears when it is complete [default: standard output]
-    #[arg(long = "output", value_name = "FILE", help_heading = "Dump")]
+    #[arg(long = "output", value_name = "FILE", help_heading = headings::DUMP)]
     output: Option<PathBuf>,
 
     /// Replace data that could identify depositors or content by pseudonyms, which differ in each dump
-    #[arg(long = "redact", help_heading = "Dump")]
+    #[arg(long = "redact", help_heading = headings::DUMP)]
     redact: bool,
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::act::ActArgs;
 use super::client::ClientArgs;
+use super::headings;
 use super::output::{Screen, note};
 use super::paging::Paging;
 use super::verbs::{self, ParameterArgs};
@@ -15,7 +16,6 @@ use crate::actions::{ActionKind, BulkAction, FaultAction, ListOf, MAX_ITEMS, Tar
 use crate::mirror::Store;
 use crate::mirror::words::{self, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
-use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 
 /// List the faults in the tree, with their effects and fixes
@@ -29,11 +29,11 @@ pub(super) struct FaultsArgs {
     filter: FaultFilter,
 
     /// Repair those that can be repaired by writing, after showing and confirming each; with --yes, all without confirmation
-    #[arg(long, help_heading = "Acting", conflicts_with_all = ["limit", "cursor", "sort"])]
+    #[arg(long, help_heading = headings::ACTING, conflicts_with_all = ["limit", "cursor", "sort"])]
     repair: bool,
 
     /// Only the faults of this item: its path, as listed
-    #[arg(long, value_name = "PATH", help_heading = "Acting", requires = "repair")]
+    #[arg(long, value_name = "PATH", help_heading = headings::ACTING, requires = "repair")]
     item: Option<String>,
 
     #[command(flatten)]
@@ -103,10 +103,10 @@ impl FaultsArgs {
             let items = found.into_iter().map(|found| found.item);
             let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
             for item in wanted {
-                match fault.repair_kind_of(&item) {
-                    RepairKind::Another(help) if left.contains(&(fault, help)) => {}
-                    RepairKind::Another(help) => left.push((fault, help)),
-                    RepairKind::Writes | RepairKind::BreaksLock => targets.push(Target::Fault(fault, item)),
+                match fault.help(&item) {
+                    Some(help) if left.contains(&(fault, help)) => {}
+                    Some(help) => left.push((fault, help)),
+                    None => targets.push(Target::Fault(fault, item)),
                 }
             }
         }
@@ -147,7 +147,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
             let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
             screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
             screen.beneath(found.effect);
-            screen.beneath(&format!("Fix: {}", found.remedy));
+            screen.beneath(&format!("Fix: {}", found.fix));
             before = Some(found.fault);
         }
         screen.item("  - ", &format!("{}, for {}: {}", found.item, ago(Some(found.since), now), found.how));

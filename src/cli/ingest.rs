@@ -13,7 +13,7 @@ use queuekeeper_ingest::space::Rules;
 use url::Url;
 
 use super::mail::MailArgs;
-use super::{LogArgs, UsageError, ZooKeeperArgs, on_signal, second_signal};
+use super::{LogArgs, UsageError, ZooKeeperArgs, headings, on_signal, second_signal};
 use crate::config::{ConfigFile, ExternalUrl, ListenAddress, Network, PrometheusDuration, worker_bounds};
 use crate::server;
 use crate::server::ingest::{Ingest, ServedWorking};
@@ -47,7 +47,7 @@ pub(super) struct IngestArgs {
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:12182",
-        help_heading = "Probes"
+        help_heading = headings::PROBES
     )]
     listen_address: Vec<ListenAddress>,
 

@@ -197,8 +197,8 @@ pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen
         if cause.since.is_some() {
             screen.beneath(&format!("Since {}.", moment(cause.since, now)));
         }
-        if let Some(remedy) = cause.remedy {
-            screen.beneath(&format!("Fix: {remedy}"));
+        if let Some(fix) = cause.fix {
+            screen.beneath(&format!("Fix: {fix}"));
         }
         for item in &cause.items {
             screen.entry_beneath(item);

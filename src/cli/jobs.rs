@@ -3,7 +3,6 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::UsageError;
 use super::act::ActArgs;
 use super::client::{ClientArgs, Link, job_id};
 use super::exit::CommandError;
@@ -11,6 +10,7 @@ use super::output::{Column, OutputArgs, Screen, Table};
 use super::paging::Paging;
 use super::verbs::{self, ParameterArgs};
 use super::words::{ago, number, size, yes};
+use super::{UsageError, headings};
 use crate::actions::{ActionKind, BulkAction, JobAction, ListOf, MAX_ITEMS, Target, TargetKind};
 use crate::mirror::Store;
 use crate::views::PageQuery;
@@ -38,7 +38,7 @@ pub(super) struct JobsArgs {
     paging: Paging,
 
     /// Leave out this job; may be repeated
-    #[arg(long, value_name = "JOB", value_parser = job_id, requires = "action", help_heading = "Acting")]
+    #[arg(long, value_name = "JOB", value_parser = job_id, requires = "action", help_heading = headings::ACTING)]
     except: Vec<JobId>,
 
     #[command(flatten)]

@@ -16,7 +16,7 @@ use super::dump::{summary, znodes};
 use super::exit::{BAD_USAGE, CommandError, FAILED, IN_PART, REFUSED};
 use super::meter::ProgressLine;
 use super::output::note;
-use super::{ZooKeeperArgs, on_signal};
+use super::{ZooKeeperArgs, headings, on_signal};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::load::{self, CheckedDump, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
 use queuekeeper_zookeeper::{Config, ConnectError};
@@ -36,7 +36,7 @@ pub struct LoadArgs {
     zookeeper: ZooKeeperArgs,
 
     /// Continue a load of this dump that was interrupted
-    #[arg(long = "resume", help_heading = "Load")]
+    #[arg(long = "resume", help_heading = headings::LOAD)]
     resume: bool,
 
     /// The maximum number of a job, batch or request: the counters are advanced to it one by one
@@ -45,7 +45,7 @@ pub struct LoadArgs {
         value_name = "NUMBER",
         default_value_t = LoadLimits::LARGEST_NUMBER,
         value_parser = clap::value_parser!(u32).range(..=2_147_483_646),
-        help_heading = "Load"
+        help_heading = headings::LOAD
     )]
     largest_number: u32,
 

@@ -98,7 +98,7 @@ impl CheckArgs {
                                 rule.name,
                                 rule.mode.label(),
                                 rule.alert,
-                                rule.remedy.label()
+                                rule.action.label()
                             ),
                         );
                     }

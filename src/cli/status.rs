@@ -227,7 +227,7 @@ fn attention(overview: &Overview, unconfirmed: &[Unconfirmed], now: Timestamp, s
         let oldest = if item.is_oldest { "the oldest " } else { "" };
         let since = item.since.map(|since| format!(", {oldest}since {}", moment(Some(since), now))).unwrap_or_default();
         screen.item(mark, &format!("{}{since}", item.title));
-        for text in [&item.text, &item.remedy].into_iter().filter(|text| !text.is_empty()) {
+        for text in [&item.text, &item.fix].into_iter().filter(|text| !text.is_empty()) {
             screen.beneath(text);
         }
     }

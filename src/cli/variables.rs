@@ -6,6 +6,8 @@ use std::ffi::{OsStr, OsString};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, Command};
 
+use super::headings;
+
 /// Gives each flag that configures something the variable of its name. Help does not show values: they may be secret.
 pub(super) fn of_flags(command: Command) -> Command {
     let name = command.get_name().to_owned();
@@ -34,13 +36,13 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
         _ if long.starts_with("bit.") => "QUEUEKEEPER_MILL",
         // `--workers` of `ingest` and `--data` of `standalone` mean something else.
         None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
-        Some("Probes") if is_mill => "QUEUEKEEPER_MILL",
-        Some("Demo") => "QUEUEKEEPER_DEMO",
-        Some("Audit") => "QUEUEKEEPER_CLI",
-        Some("Dump") => "QUEUEKEEPER_DUMP",
+        Some(headings::PROBES) if is_mill => "QUEUEKEEPER_MILL",
+        Some(headings::DEMO) => "QUEUEKEEPER_DEMO",
+        Some(headings::AUDIT) => "QUEUEKEEPER_CLI",
+        Some(headings::DUMP) => "QUEUEKEEPER_DUMP",
         // Beside a sidecar on the same host.
-        Some("Probes") => "QUEUEKEEPER_INGEST",
-        Some("Load") => "QUEUEKEEPER_LOAD",
+        Some(headings::PROBES) => "QUEUEKEEPER_INGEST",
+        Some(headings::LOAD) => "QUEUEKEEPER_LOAD",
         Some(_) | None => "QUEUEKEEPER",
     };
     Some(format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase()))

@@ -5,13 +5,10 @@ use std::marker::PhantomData;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::UsageError;
+use super::{UsageError, headings};
 use crate::actions::{
     Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, Takes, Target, TargetKind,
 };
-
-/// The heading of the options of commands that execute actions.
-const ACTING: &str = "Acting";
 
 /// The actions on a kind of target, as values of an argument.
 pub(super) fn values(target: TargetKind) -> impl Iterator<Item = PossibleValue> {
@@ -44,16 +41,18 @@ fn argument(takes: &'static Takes) -> Arg {
     let argument = Arg::new(parameter.name());
     match parameter.spec().argument {
         Argument::Option { long, value, help } => {
-            argument.long(long).value_name(value).help(help).help_heading(ACTING).value_parser(move |text: &str| {
-                ActionParameters::default().set(parameter, text).map(|()| text.to_owned())
-            })
+            argument.long(long).value_name(value).help(help).help_heading(headings::ACTING).value_parser(
+                move |text: &str| ActionParameters::default().set(parameter, text).map(|()| text.to_owned()),
+            )
         }
         Argument::Number { value, help } => argument
             .value_name(value)
             .help(help)
             .help_heading(None::<&str>)
             .value_parser(|text: &str| text.parse::<i64>().map(|number| number.to_string())),
-        Argument::Flag { long } => argument.long(long).help(takes.help).help_heading(ACTING).action(ArgAction::SetTrue),
+        Argument::Flag { long } => {
+            argument.long(long).help(takes.help).help_heading(headings::ACTING).action(ArgAction::SetTrue)
+        }
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         1 => "1 other job failed with the same message (numbers and names ignored).".to_owned(),
         others => format!("{} other jobs failed with the same message (numbers and names ignored).", count(others)),
     };
-    let remedy = if fails_again(&job.message) {
+    let fix = if fails_again(&job.message) {
         "The deposit itself is wrong, so resuming the job cannot help: correct the deposit, submit it again, and delete this job."
     } else {
         "Resolve the problem named in the message, then resume the job. If the deposit itself is wrong, resuming cannot help: correct it, submit it again, and delete this job."
@@ -72,7 +72,7 @@ pub(super) fn failed(job: &JobSituation, now: Timestamp) -> Cause {
         format!("It failed in {}{when}{separator} {message}", JobState::failed_in(job.last_successful)),
     )
     .evidence(format!("{others} {resumed}"))
-    .remedy(remedy)
+    .fix(fix)
     .since(job.entered)
     .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
@@ -83,7 +83,7 @@ fn failed_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp
     let sentence = format!("{} moved it to Failed in {place}{when}: {}", quoted(note.who), quoted(note.why));
     Cause::new(CauseKind::Failed, sentence)
         .evidence("No daemon reported an error.")
-        .remedy("Resume the job, or delete it.")
+        .fix("Resume the job, or delete it.")
         .since(job.entered)
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
@@ -91,7 +91,7 @@ fn failed_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp
 fn held_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) -> Cause {
     let when = job.entered.map(|at| format!(" for {}", ago(at, now))).unwrap_or_default();
     let sentence = format!("{} has held it{when}: {}", quoted(note.who), quoted(note.why));
-    let (collection, remedy) = if job.hold.is_some() {
+    let (collection, fix) = if job.hold.is_some() {
         let collection = format!("Its collection {} is held too.", quoted(&job.collection));
         (collection, "Release the collection first, then the job: otherwise, a daemon holds it again.")
     } else {
@@ -99,7 +99,7 @@ fn held_by_operator(job: &JobSituation, note: OperatorNote<'_>, now: Timestamp) 
     };
     Cause::new(CauseKind::Held, sentence)
         .evidence(collection)
-        .remedy(remedy)
+        .fix(fix)
         .since(job.entered)
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
@@ -116,7 +116,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     if let Some(hold) = &job.hold {
         return cause
             .evidence(format!("Its collection {name} {}. {}", is_held(hold.since, now), hold.requested()).trim_end())
-            .remedy("Release the collection, then its held jobs: daemons do not release them.")
+            .fix("Release the collection, then its held jobs: daemons do not release them.")
             .items([collection_lock(&job.collection)], 1);
     }
     let whose = if job.collection.is_empty() {
@@ -126,7 +126,7 @@ pub(super) fn held(job: &JobSituation, now: Timestamp) -> Cause {
     };
     cause
         .evidence(format!("{whose}; daemons do not release held jobs."))
-        .remedy("Release the job.")
+        .fix("Release the job.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }
 
@@ -140,7 +140,7 @@ pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
     let sentence = format!("Its collection {} {}.", quoted(&job.collection), is_held(hold.since, now));
     Cause::new(CauseKind::CollectionHeld, sentence)
         .evidence(format!("{}When its turn comes, it is moved to Held instead of being processed.", hold.requested()))
-        .remedy("Release the collection.")
+        .fix("Release the collection.")
         .since(hold.since)
         .items([collection_lock(&job.collection)], 1)
 }
@@ -153,6 +153,6 @@ pub(super) fn unknown(job: &JobSituation) -> Cause {
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Correct its status znode manually.")
+        .fix("Correct its status znode manually.")
         .items([Path::JobNode(job.id, JobNode::Status)], 1)
 }

@@ -8,7 +8,7 @@ use super::state::is_about_size;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::insight::forecast::Forecast;
 use crate::mirror::Rates;
-use crate::mirror::words::{ago, between, count, counted, quoted, session, span};
+use crate::mirror::words::{ago, between, count, counted, quoted, session, span, until_unpaused};
 use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
 use queuekeeper_queue::path::{BatchNode, Path};
 use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
@@ -45,7 +45,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
         return causes.push(being_withdrawn(note, batch.id, batch.lock.is_some(), now));
     }
     if let Some(pause) = &batch.pause {
-        causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon works on jobs of the batch."));
+        causes.push(paused(pause, now, &until_unpaused()));
     }
     if !batch.is_acquired {
         let waits =
@@ -109,7 +109,7 @@ fn waits(batch: &BatchSituation, wait: &BatchWait, now: Timestamp) -> Cause {
         }
     };
     let kind = if wait.full.is_some() { CauseKind::WaitingForRoom } else { CauseKind::WaitingForRetry };
-    let (sentence, remedy) = match (&wait.full, wait.attempts) {
+    let (sentence, fix) = match (&wait.full, wait.attempts) {
         (Some(Path::Jobs), _) => (
             format!(
                 "It has been waiting for {waited} for room in /jobs, which has as many jobs as Java programs can list."
@@ -137,7 +137,7 @@ fn waits(batch: &BatchSituation, wait: &BatchWait, now: Timestamp) -> Cause {
     };
     Cause::new(kind, sentence)
         .evidence(created)
-        .remedy(remedy)
+        .fix(fix)
         .since(Some(wait.since))
         .items([wait.full.clone().unwrap_or(Path::expansion(batch.id))], 1)
 }
@@ -151,12 +151,12 @@ fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
             .evidence(format!(
                 "{by}Daemons do not release held jobs, and the batch cannot complete while the job is held."
             ))
-            .remedy("Release the job (first its collection, if that is held), or delete it."),
+            .fix("Release the job (first its collection, if that is held), or delete it."),
         held => Cause::new(CauseKind::JobsHeld, format!("{} of its jobs are Held.", count(held)))
             .evidence(format!(
                 "{by}Daemons do not release held jobs, and the batch cannot complete while they are held."
             ))
-            .remedy("Release the jobs (first their collection, if that is held), or delete them."),
+            .fix("Release the jobs (first their collection, if that is held), or delete them."),
     };
     Some(cause.items([Path::Batch(batch.id)], 1))
 }
@@ -270,7 +270,7 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     };
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let has_jobs = batch.references.iter().any(|jobs| *jobs > Some(0));
-    let remedy = match batch.references[Outcome::Failed as usize] {
+    let fix = match batch.references[Outcome::Failed as usize] {
         _ if !has_jobs => {
             "Have the problem named in the message corrected and the submission made again, as a new deposit; then delete the batch."
         }
@@ -283,14 +283,14 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     let jobs = if has_jobs { format!("Its jobs: {}", outcomes(batch)) } else { "It has no jobs.".to_owned() };
     Cause::new(CauseKind::Failed, format!("It failed{when}{message}"))
         .evidence(jobs)
-        .remedy(remedy)
+        .fix(fix)
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 
 fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
     Cause::new(CauseKind::Held, format!("It {}.", is_held(batch.entered, now)))
-        .remedy("Release the batch.")
+        .fix("Release the batch.")
         .since(batch.entered)
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
@@ -303,7 +303,7 @@ fn unknown(batch: &BatchSituation) -> Cause {
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
-        .remedy("Correct its status znode manually.")
+        .fix("Correct its status znode manually.")
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 

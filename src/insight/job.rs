@@ -5,10 +5,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::at_rest::{being_withdrawn, collection_held, done, failed, held, unknown};
-use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, obstacles, paused, storage, would_be};
+use super::obstacles::{GRANTS_FIX, grants, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span};
+use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
 use queuekeeper_queue::path::Path;
@@ -114,7 +114,7 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
             None => {
                 let sentence = "A daemon holds it; this server cannot tell whether it is waiting for working storage.";
                 let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
-                return with_items(cause.remedy(Provisioning::Locked.remedy()), lock);
+                return with_items(cause.fix(Provisioning::Locked.fix()), lock);
             }
         }
     }
@@ -133,20 +133,16 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
     Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
         .evidence(evidence.trim_end())
-        .remedy("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do.")
+        .fix("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do.")
 }
 
 /// Everything that a job of a state in which daemons work waits for.
 fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     let Some(situation) = &job.in_state else { return };
     let is_locked = job.lock.is_some();
-    if let Some(pause) = situation.pause.as_ref().filter(|_| is_paused_with_the_queue(state)) {
-        let what = if is_locked {
-            "The daemon finishes the step that it has begun; then the job waits. Only the inventory daemon goes on; jobs whose completion would free space wait too."
-        } else {
-            "Until it is unpaused, only the inventory daemon takes jobs; jobs whose completion would free space wait too."
-        };
-        causes.push(paused(pause, now, what));
+    if let Some(pause) = situation.pause.as_ref().filter(|_| state.stops_when_paused()) {
+        let first = if is_locked { "The daemon finishes the step that it has begun; then the job waits. " } else { "" };
+        causes.push(paused(pause, now, &format!("{first}{}", until_unpaused())));
     }
     if is_locked {
         return;
@@ -204,7 +200,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
         let limit = "There is no time limit for this wait; if all jobs with grants are waiting for more, the youngest of them fails.";
         return Cause::new(CauseKind::WaitingForGrant, sentence)
             .evidence(format!("{}. {limit}", quoted(&retry.why)))
-            .remedy(GRANTS_REMEDY)
+            .fix(GRANTS_FIX)
             .since(Some(since))
             .items([Path::retry(job.id)], 1);
     }
@@ -214,7 +210,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
             format!("It has not been tried yet: {}. {when}", quoted(&retry.why)),
         )
         .evidence(format!("It has waited for {}.", ago(retry.since, now)))
-        .remedy("Wait, or allow more connections per host: --download.connections-per-host.")
+        .fix("Wait, or allow more connections per host: --download.connections-per-host.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1);
     }
@@ -225,7 +221,7 @@ fn retried(job: &JobSituation, retry: &Retry, now: Timestamp) -> Cause {
     );
     Cause::new(CauseKind::WaitingForRetry, format!("The last attempt failed: {}. {when}", quoted(&retry.why)))
         .evidence(evidence)
-        .remedy("Resolve the problem named in the message. The job itself needs no action.")
+        .fix("Resolve the problem named in the message. The job itself needs no action.")
         .since(Some(retry.since))
         .items([Path::retry(job.id)], 1)
 }
@@ -238,7 +234,7 @@ fn volume_unseen(volume: &str, state: JobState) -> Cause {
     );
     Cause::new(CauseKind::VolumeUnseen, sentence)
         .evidence("Processes on another volume do not take the job. The UUID of a volume is in the file .queuekeeper-volume in its top directory.")
-        .remedy("Start a process with daemons for this state whose --working is on this volume.")
+        .fix("Start a process with daemons for this state whose --working is on this volume.")
         .items(Path::space(volume), 1)
 }
 
@@ -258,7 +254,7 @@ fn ungranted(job: &JobSituation, state: &StateSituation, volume: Option<&Volume>
     };
     Cause::new(CauseKind::WaitingForGrant, format!("It waits until working storage is granted to it: {needs}."))
         .evidence(grants(state.granted, volume))
-        .remedy(GRANTS_REMEDY)
+        .fix(GRANTS_FIX)
         .since(job.entered)
 }
 

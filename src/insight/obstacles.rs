@@ -8,21 +8,10 @@ use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
 use crate::mirror::{Granted, Head, Pause, Pool, StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
-use queuekeeper_queue::state::{JobState, State};
+use queuekeeper_queue::state::State;
 
 /// How many jobs that wait for space fill a daemon's pool.
 pub(super) const POOL: u64 = 5;
-
-/// Whether the daemons that serve a state stop while the ingest queue is paused.
-pub(super) fn is_paused_with_the_queue(state: JobState) -> bool {
-    // The inventory, which records objects, does not ask.
-    is_worked_on(state) && state != JobState::Recording
-}
-
-/// Whether daemons take jobs of a state.
-pub(super) fn is_worked_on(state: JobState) -> bool {
-    state.is_worked_on()
-}
 
 /// The ingest queue is paused. `what` says what that means for the item.
 pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
@@ -32,7 +21,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
     };
     Cause::new(CauseKind::QueuePaused, sentence)
         .evidence(format!("{}{what}", pause.requested()))
-        .remedy("Unpause the ingest queue once the reason for the pause is resolved.")
+        .fix("Unpause the ingest queue once the reason for the pause is resolved.")
         .since(pause.since)
         .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
 }
@@ -44,7 +33,7 @@ pub(super) fn storage(volume: &Volume) -> String {
 }
 
 /// What helps a job that waits for a grant.
-pub(super) const GRANTS_REMEDY: &str =
+pub(super) const GRANTS_FIX: &str =
     "Free or enlarge working storage. Otherwise, grants end as jobs pass Notify: check that they do.";
 
 /// What is granted of the working storage, and how full it is.
@@ -86,7 +75,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
         counted(unseen, "job", "jobs"),
     );
     let items = full.iter().flat_map(|pool| pool.items.iter().copied()).map(Path::Job);
-    let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).remedy(
+    let cause = Cause::new(CauseKind::PoolFull, sentence).evidence(evidence).fix(
         "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify. Holding a collection keeps \
          further jobs of it from arriving, but frees no daemon.",
     );
@@ -115,7 +104,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
     };
     Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
         .evidence(format!("A Java daemon that takes it ends its poll there{behind}. Daemons of queuekeeper skip it."))
-        .remedy(head.fault.remedy())
+        .fix(head.fault.fix())
         .since(Some(head.since))
         .items([head.entry.clone(), Path::Job(head.job)], 2)
 }
@@ -140,7 +129,7 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
     };
     Cause::new(CauseKind::Fault(Fault::NoDaemon), sentence)
         .evidence(evidence)
-        .remedy(found.remedy)
+        .fix(found.fix)
         .since(Some(found.since))
         .items([Path::StateFolder(state.state.into())], 1)
 }
@@ -151,7 +140,7 @@ const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
 
 /// No process has workers for a state, and no daemon was seen to take its jobs: known sooner than that none comes.
 fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
-    let is_paused = state.pause.is_some() && is_paused_with_the_queue(state.state);
+    let is_paused = state.pause.is_some() && state.state.stops_when_paused();
     let is_unserved = state.is_ours && state.workers == 0 && state.jobs > 0 && !is_paused;
     let seen = state.unserved.filter(|_| is_unserved)?;
     let since = seen.max(state.oldest?);
@@ -160,7 +149,7 @@ fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
     }
     let cause = Cause::new(CauseKind::NoWorkers, format!("No process of queuekeeper has workers for {}.", state.state))
         .evidence(format!("{} No daemon has been seen for {}.", untaken(state.jobs), ago(seen, now)))
-        .remedy("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
+        .fix("Start queuekeeper ingest with daemons for this state: --daemons, --workers.");
     Some(cause.since(Some(since)).items([Path::StateFolder(state.state.into())], 1))
 }
 
@@ -181,7 +170,7 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     };
     Some(
         Cause::new(CauseKind::HeldBacklog, sentence)
-            .remedy("Release the collection, or wait until its jobs have been moved to Held.")
+            .fix("Release the collection, or wait until its jobs have been moved to Held.")
             .items([collection_lock(&backlog.collection)], 1),
     )
 }
@@ -197,7 +186,7 @@ pub(super) fn stores_held(state: &StateSituation, now: Timestamp) -> impl Iterat
         let effect = "Jobs of collections that are kept in it wait in Storing; jobs for other stores continue.";
         Cause::new(CauseKind::StoreHeld, sentence)
             .evidence(format!("{}{effect}", pause.requested()))
-            .remedy("Release the store once the reason for the hold is resolved.")
+            .fix("Release the store once the reason for the hold is resolved.")
             .since(pause.since)
             .items(Path::store_hold(store), 1)
     })
@@ -223,7 +212,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     // Where jobs leave the state all the same, it blocks nothing, whatever it should do.
     let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
     causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
-    let is_running = state.pause.is_none() || !is_paused_with_the_queue(state.state);
+    let is_running = state.pause.is_none() || !state.state.stops_when_paused();
     if is_running && causes.is_empty() {
         causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
     }

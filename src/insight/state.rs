@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::obstacles::{GRANTS_REMEDY, grants, is_paused_with_the_queue, is_worked_on, obstacles, paused};
+use super::obstacles::{GRANTS_FIX, grants, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{ago, between, count, counted, percent, size};
+use crate::mirror::words::{ago, between, count, counted, percent, size, until_unpaused};
 use crate::mirror::{StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
@@ -23,12 +23,12 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
         let cause = Cause::new(CauseKind::Empty, format!("No job is in {}.", state.state)).since(state.flow.last_left);
         return Diagnosis { verdict: Verdict::Moving, headline: cause.sentence.clone(), causes: vec![cause] };
     }
-    if !is_worked_on(state.state) {
+    if !state.state.is_worked_on() {
         return at_rest(state);
     }
     let mut causes = Vec::new();
-    if let Some(pause) = state.pause.as_ref().filter(|_| is_paused_with_the_queue(state.state)) {
-        causes.push(paused(pause, now, "Until it is unpaused, only the inventory daemon takes jobs."));
+    if let Some(pause) = state.pause.as_ref().filter(|_| state.state.stops_when_paused()) {
+        causes.push(paused(pause, now, &until_unpaused()));
     }
     causes.extend(waiting_for_space(state, volume, now));
     causes.extend(waiting_for_grants(state, volume, now));
@@ -90,7 +90,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     Some(
         Cause::new(CauseKind::WaitingForSpace, sentence)
             .evidence(format!("{when}{all}").trim_end())
-            .remedy("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
+            .fix("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
             .since(since)
             .items(items, waiting),
     )
@@ -115,7 +115,7 @@ fn waiting_for_grants(state: &StateSituation, volume: Option<&Volume>, now: Time
     Some(
         Cause::new(CauseKind::WaitingForGrant, format!("{who}{needs}."))
             .evidence(grants(Some(granted), volume))
-            .remedy(GRANTS_REMEDY)
+            .fix(GRANTS_FIX)
             .since(Some(since)),
     )
 }

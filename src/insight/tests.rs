@@ -123,7 +123,7 @@ fn fault(fault: Fault, node: Path) -> FoundFault {
         since: before(10 * MINUTE),
         how: "It shows.",
         effect: fault.effect(),
-        remedy: fault.remedy(),
+        fix: fault.fix(),
         nodes: vec![node],
     }
 }
@@ -340,8 +340,8 @@ fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
     assert!(lines[1].starts_with("priority_out_of_range: Priority 104 makes its entry unreadable to the daemons. | "));
     let kinds: Vec<_> = lines[1..].iter().map(|line| line.split(':').next().unwrap()).collect();
     assert_eq!(kinds, ["priority_out_of_range", "missing_entry", "behind_others", "missing_reference"]);
-    let remedies: Vec<_> = diagnose_job(&job, None, now()).causes.iter().map(|cause| cause.remedy.is_some()).collect();
-    assert_eq!(remedies, [true, true, false, true]);
+    let fixes: Vec<_> = diagnose_job(&job, None, now()).causes.iter().map(|cause| cause.fix.is_some()).collect();
+    assert_eq!(fixes, [true, true, false, true]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub struct FoundFault {
     /// What it does to the queue.
     pub effect: &'static str,
     /// What repairs it.
-    pub remedy: &'static str,
+    pub fix: &'static str,
     /// The znodes that show it, those that are missing among them; at most 20.
     pub nodes: Vec<Path>,
 }

@@ -4,7 +4,6 @@
 //! way in, for the walk as for a change.
 
 mod batches;
-mod beside;
 mod change;
 mod closed;
 mod columns;
@@ -14,6 +13,7 @@ mod faults;
 mod figures;
 mod find;
 mod item;
+mod job_index;
 mod jobs;
 mod lists;
 mod locks;

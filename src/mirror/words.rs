@@ -10,6 +10,14 @@ const QUOTED: usize = 200;
 /// Two figures of which one is at most so many times the other are about the same.
 const ALIKE: f64 = 1.25;
 
+/// What goes on while the ingest queue is paused: the one state of jobs that does not stop then.
+pub(crate) const WHILE_PAUSED: &str = "only the inventory daemon takes jobs";
+
+/// What a pause of the ingest queue means, in a sentence.
+pub(crate) fn until_unpaused() -> String {
+    format!("Until it is unpaused, {WHILE_PAUSED}; jobs whose completion would free space wait too.")
+}
+
 /// How long ago something was, in one unit: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`. What lies ahead is now.
 pub(crate) fn ago(instant: Timestamp, now: Timestamp) -> String {
     length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO))

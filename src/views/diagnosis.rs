@@ -30,7 +30,7 @@ pub(crate) struct Cause {
     pub(crate) evidence: String,
     /// How to fix it; absent if nothing needs to be fixed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remedy: Option<&'static str>,
+    pub(crate) fix: Option<&'static str>,
     /// Since when it holds; null if unknown.
     pub(crate) since: Option<Timestamp>,
     /// Znodes to look at, at most five.
@@ -55,7 +55,7 @@ impl From<&insight::Cause> for Cause {
             kind: cause.kind.label(),
             sentence: cause.sentence.clone(),
             evidence: cause.evidence.clone(),
-            remedy: cause.remedy,
+            fix: cause.fix,
             since: cause.since,
             items: cause.items.iter().map(ToString::to_string).collect(),
             more_items: cause.more,

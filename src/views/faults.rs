@@ -77,7 +77,7 @@ pub(crate) struct FaultKind {
     /// Its effect on the queue.
     pub(crate) effect: &'static str,
     /// How to repair it.
-    pub(crate) remedy: &'static str,
+    pub(crate) fix: &'static str,
 }
 
 /// A kind of suspected fault: present, but not for long enough to be reported.
@@ -110,7 +110,7 @@ pub(crate) struct FaultItem {
     /// Its effect on the queue.
     pub(crate) effect: &'static str,
     /// How to repair it.
-    pub(crate) remedy: &'static str,
+    pub(crate) fix: &'static str,
     /// The znodes involved, including missing ones; twenty at most.
     pub(crate) nodes: Vec<String>,
 }
@@ -148,7 +148,7 @@ impl FaultItem {
             since: found.since,
             how: found.how,
             effect: found.effect,
-            remedy: found.remedy,
+            fix: found.fix,
             nodes: found.nodes.iter().map(ToString::to_string).collect(),
         }
     }
@@ -176,7 +176,7 @@ impl FaultList {
                 count: figures.count,
                 since: figures.since,
                 effect: fault.effect(),
-                remedy: fault.remedy(),
+                fix: fault.fix(),
             }
         };
         let Page { items, total, before, next } = page;

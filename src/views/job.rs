@@ -170,7 +170,7 @@ pub(crate) struct JobFault {
     /// Its effect.
     pub(crate) effect: &'static str,
     /// How to repair it.
-    pub(crate) remedy: &'static str,
+    pub(crate) fix: &'static str,
     /// The znodes involved, including missing ones.
     pub(crate) nodes: Vec<String>,
 }
@@ -336,7 +336,7 @@ impl From<&mirror::FoundFault> for JobFault {
             since: found.since,
             how: found.how,
             effect: found.effect,
-            remedy: found.remedy,
+            fix: found.fix,
             nodes: found.nodes.iter().map(ToString::to_string).collect(),
         }
     }

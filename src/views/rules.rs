@@ -156,7 +156,7 @@ impl RuleView {
         let hold = |Hold { collection, since, .. }: Hold| HoldView { collection, since };
         Self {
             mode: rule.mode.label().to_owned(),
-            action: rule.remedy.label().to_owned(),
+            action: rule.action.label().to_owned(),
             breaker_open_since: breaker.as_ref().map(|breaker| breaker.since),
             breaker_why: breaker.map(|breaker| breaker.why),
             budget_left,

@@ -46,7 +46,7 @@ async fn each_action_does_what_its_name_says_or_is_refused_with_its_code() {
         ("access small qid0000000000 resume", 0, &["failed to pending"]),
         ("access small qid0000000000 purge", 3, &["qid0000000000"]),
         ("access small qid0000000007 delete", 4, &["qid0000000007"]),
-        ("queue pause ingest", 0, &["This stops every daemon except inventory"]),
+        ("queue pause ingest", 0, &["Until it is unpaused, only the inventory daemon takes jobs"]),
         ("queue pause ingest", 3, &["already paused"]),
         ("queue unpause ingest", 0, &["unpause queue:ingest: done"]),
         ("queue unpause ingest", 3, &["not paused"]),

@@ -48,7 +48,7 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
             assert_eq!(found.effect, found.fault.effect());
             // A fault of several forms has a fix for each.
             let has_forms = [Fault::BatchWithoutEnd, Fault::ContradictingBatch].contains(&found.fault);
-            assert!(found.remedy == found.fault.remedy() || has_forms && found.remedy.ends_with('.'), "{found:?}");
+            assert!(found.fix == found.fault.fix() || has_forms && found.fix.ends_with('.'), "{found:?}");
             assert!(found.how.ends_with('.'));
             let later = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
             assert!(mirror.store.faults_of(&found.item, later, None).unwrap().contains(&found));
@@ -102,7 +102,7 @@ async fn faults_by_time_count_from_their_limit_on() {
 
     let provisioning = "/jobs/states/provisioning";
     let stuck = found(&mirror, 7 * HOUR, Fault::StuckState, provisioning).await;
-    assert_eq!((stuck.how, stuck.remedy), (Provisioning::NoDaemon.how(), Provisioning::NoDaemon.remedy()));
+    assert_eq!((stuck.how, stuck.fix), (Provisioning::NoDaemon.how(), Provisioning::NoDaemon.fix()));
     assert!(stuck.nodes.contains(&Path::parse("/jobs/jid0000000002/status")));
     let all = mirror.after(90 * 60).await;
     let of = |fault: Fault| all.iter().filter(move |found| found.fault == fault);

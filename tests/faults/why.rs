@@ -139,7 +139,7 @@ async fn what_is_broken_stands_before_whose_turn_it_is() {
     assert!(cause.sentence.starts_with("The orphan entry 00-jid0000000005, whose job is in Storing,"), "{cause:?}");
     assert_eq!(cause.items[0].to_string(), "/jobs/states/estimating/00-jid0000000005");
     assert_eq!(diagnosis.causes[1].sentence, "1 job is ahead of it: earlier ones of the same priority.");
-    assert_eq!(cause.remedy, Some(Fault::OrphanEntry.remedy()));
+    assert_eq!(cause.fix, Some(Fault::OrphanEntry.fix()));
     let now = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
     let state = insight::why_state(&mirror.store, JobState::Estimating, None, now).unwrap();
     assert_eq!((state.verdict, kinds(&state)), (Verdict::Stopped, vec!["head_blocked"]));

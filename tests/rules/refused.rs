@@ -40,7 +40,7 @@ async fn foreign_znodes_among_ours_trigger_nothing() {
     eventually(LIMIT, "they are removed", async || world.pending().await == ["UPPER"]).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 3);
 
-    // An invalid state stops its rule, and the error has the remedy.
+    // An invalid state stops its rule, and the error has the fix.
     world.raw.set_data("/queuekeeper/rules", b"", None).await.unwrap();
     let path = "/queuekeeper/rules/again";
     if world.raw.check_stat(path).await.unwrap().is_none() {
@@ -167,7 +167,7 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     let mut found = keeper.alerts.overview(Timestamp::now()).foreign;
     found.sort();
     let is_expected = found.iter().zip(expected).all(|(found, (path, what, stops))| {
-        found.path == path && found.what.contains(what) && found.stops == stops && found.remedy.contains(path)
+        found.path == path && found.what.contains(what) && found.stops == stops && found.fix.contains(path)
     });
     assert!(is_expected && found.len() == expected.len(), "{found:#?}");
     assert_eq!(keeper.series("queuekeeper_alert_foreign_znodes "), Some(11.0));
@@ -187,7 +187,7 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     let (actor, reason) = super::world::operator();
     keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
     assert!(world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_none());
-    // Unless there are too many of them: then they stay, and the remedy is shown.
+    // Unless there are too many of them: then they stay, and the fix is shown.
     put("/queuekeeper/paused", b"").await;
     for number in 0..50 {
         put(&format!("/queuekeeper/paused/{number}"), b"").await;

@@ -78,9 +78,9 @@ fn batch(number: u32, references: [u32; 4], jobs: &[(JobState, u32)]) -> BatchDe
     BatchDetail { batch, created: None, jobs: states }
 }
 
-fn cause(kind: CauseKind, sentence: &str, remedy: Option<&'static str>) -> Cause {
+fn cause(kind: CauseKind, sentence: &str, fix: Option<&'static str>) -> Cause {
     let (evidence, items) = ("Five jobs fill it.".to_owned(), Vec::new());
-    Cause { kind, sentence: sentence.to_owned(), evidence, remedy, since: None, items, more: 0 }
+    Cause { kind, sentence: sentence.to_owned(), evidence, fix, since: None, items, more: 0 }
 }
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -257,7 +257,7 @@ fn what_others_put_among_our_znodes_is_named_with_what_helps() {
         what: "is not a decision".to_owned(),
         effect: "It is ignored.",
         stops,
-        remedy: format!("Delete {path}."),
+        fix: format!("Delete {path}."),
     };
     let mut foreign: Vec<_> = (0..12).map(|number| found(&format!("/queuekeeper/pending/x{number}"), false)).collect();
     foreign[0] = found("/queuekeeper/pending/<b>", true);
@@ -276,7 +276,7 @@ fn what_others_put_among_our_znodes_is_named_with_what_helps() {
 fn without_daemon(state: JobState) -> Stopped {
     let kind = CauseKind::Fault(Fault::NoDaemon);
     let sentence = format!("No daemon has taken a job from {} for 8 min.", state.name());
-    let causes = vec![cause(kind, &sentence, Some(Fault::NoDaemon.remedy()))];
+    let causes = vec![cause(kind, &sentence, Some(Fault::NoDaemon.fix()))];
     let diagnosis = Diagnosis { verdict: Verdict::Stopped, headline: "It has not moved.".to_owned(), causes };
     Stopped { state, since: Some(ago(480)), diagnosis }
 }
@@ -303,7 +303,7 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
         for told in [
             "No daemon has taken a job from Pending for 8 min.",
             "The same holds for the other state.",
-            Fault::NoDaemon.remedy(),
+            Fault::NoDaemon.fix(),
         ] {
             assert!(attention.contains(told), "{told:?} is not in: {attention}");
         }

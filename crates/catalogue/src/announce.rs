@@ -1,4 +1,4 @@
-//! How a catalogue rings its bell, and lets what other processes announce ring it.
+//! How a catalogue notifies those who wait in its process, and announces to other processes that there is work.
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use sqlx::postgres::PgListener;
 use tokio::time::sleep;
 
-use crate::bell::{ANNOUNCE, Rings};
 use crate::catalogue::Catalogue;
 use crate::database::value::values;
+use crate::notify::{ANNOUNCE, Notifications};
 
 /// The channel of `NOTIFY`.
 const CHANNEL: &str = "queuekeeper";
@@ -20,16 +20,16 @@ const LOOK: Duration = Duration::from_secs(2);
 const CONNECT_AGAIN: Duration = Duration::from_secs(10);
 
 impl Catalogue {
-    /// What hears it from now on, in this process; other processes by [`Self::listen`].
+    /// The notifications from now on, of this process; those of other processes by [`Self::listen`].
     #[must_use]
-    pub fn rings(&self) -> Rings {
-        self.bell.rings()
+    pub fn notifications(&self) -> Notifications {
+        self.notifier.notifications()
     }
 
     /// Says that there may be something to do, after a transaction that made it so.
-    pub(crate) async fn ring(&self) {
-        self.bell.ring();
-        if self.database.postgres().is_none() || !self.bell.may_announce() {
+    pub(crate) async fn notify(&self) {
+        self.notifier.notify();
+        if self.database.postgres().is_none() || !self.notifier.may_announce() {
             return;
         }
         // Those who wait look again in any case.
@@ -38,7 +38,7 @@ impl Catalogue {
         }
     }
 
-    /// Lets what other processes do ring here, until it is dropped.
+    /// Passes on what other processes notify, until it is dropped.
     pub async fn listen(&self) {
         match (self.database.postgres(), self.database.file()) {
             (Some(pool), _) => loop {
@@ -49,7 +49,7 @@ impl Catalogue {
                 }
                 sleep(CONNECT_AGAIN).await;
                 // What was announced meanwhile was not heard.
-                self.bell.ring();
+                self.notifier.notify();
             },
             (None, Some(file)) => {
                 let mut log = file.get_filename().as_os_str().to_owned();
@@ -64,10 +64,10 @@ impl Catalogue {
     async fn hear(&self, listener: &mut PgListener) {
         // `None` where the connection was lost: it is made anew, and what was announced meanwhile was not heard.
         while listener.try_recv().await.is_ok() {
-            self.bell.ring();
+            self.notifier.notify();
             sleep(ANNOUNCE).await;
             while listener.next_buffered().is_some() {}
-            self.bell.ring();
+            self.notifier.notify();
         }
     }
 
@@ -82,7 +82,7 @@ impl Catalogue {
             let now = state().await;
             if now != known {
                 known = now;
-                self.bell.ring();
+                self.notifier.notify();
             }
         }
     }

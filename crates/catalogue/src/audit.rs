@@ -81,7 +81,7 @@ impl AuditSink for Catalogue {
     async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError> {
         let is_settled = self.grouped(Settle(intent.clone(), settlement.clone())).await?;
         if *settlement != Settlement::NotDone {
-            self.ring().await;
+            self.notify().await;
         }
         is_settled.then_some(()).ok_or(SinkError::Lost)
     }

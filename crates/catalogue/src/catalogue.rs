@@ -7,11 +7,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::backup;
-use crate::bell::Bell;
 use crate::database::Database;
 use crate::database::grouped::Grouped;
 use crate::database::value::{Row, Value};
 use crate::error::Error;
+use crate::notify::Notifier;
 use crate::schema;
 
 /// A catalogue: connections to its database. Clones share them.
@@ -19,7 +19,7 @@ use crate::schema;
 pub struct Catalogue {
     pub(crate) database: Database,
     pub(crate) grouped: Grouped,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) notifier: Arc<Notifier>,
     id: Uuid,
     schema: i64,
 }
@@ -62,7 +62,7 @@ impl Catalogue {
     }
 
     pub(crate) fn new(database: Database, id: Uuid, schema: i64) -> Self {
-        Self { database, grouped: Grouped::default(), bell: Bell::new(), id, schema }
+        Self { database, grouped: Grouped::default(), notifier: Notifier::new(), id, schema }
     }
 
     /// The version of its schema: the newest that this program knows, unless [`Self::open_as_is`] has opened it.

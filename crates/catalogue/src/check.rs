@@ -20,12 +20,12 @@ pub struct Finding {
     /// What, as one line.
     pub what: String,
     /// What to do about it.
-    pub remedy: &'static str,
+    pub fix: &'static str,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "{}; {}", self.what, self.remedy)
+        write!(to, "{}; {}", self.what, self.fix)
     }
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Finding {
 struct Rule {
     sql: &'static str,
     what: &'static str,
-    remedy: &'static str,
+    fix: &'static str,
 }
 
 /// More findings of one kind say no more.
@@ -56,26 +56,26 @@ const RULES: &[Rule] = &[
         sql: "SELECT ark FROM objects WHERE current_version <> (
                 SELECT COALESCE(MAX(number), 0) FROM versions WHERE versions.object = objects.id) LIMIT $1",
         what: "the current version of an object is not its newest one:",
-        remedy: REBUILD,
+        fix: REBUILD,
     },
     Rule {
         sql: "SELECT ark FROM objects WHERE current_version <> (
                 SELECT COUNT(*) FROM versions WHERE versions.object = objects.id) LIMIT $1",
         what: "an object lacks one of its versions:",
-        remedy: REBUILD,
+        fix: REBUILD,
     },
     Rule {
         sql: "SELECT {job_text} FROM versions WHERE (file_count, byte_count) <> (
                 SELECT COUNT(*), CAST(COALESCE(SUM(size), 0) AS BIGINT) FROM files WHERE files.version = versions.id)
             LIMIT $1",
         what: "the files of a version differ from those recorded by the job",
-        remedy: REBUILD,
+        fix: REBUILD,
     },
     Rule {
         sql: "SELECT local_id FROM local_ids WHERE NOT EXISTS (SELECT 1 FROM objects WHERE objects.ark = local_ids.ark)
                 AND NOT EXISTS (SELECT 1 FROM identifiers WHERE identifiers.ark = local_ids.ark) LIMIT $1",
         what: "a local id belongs to no object and no reserved ARK:",
-        remedy: REBUILD,
+        fix: REBUILD,
     },
 ];
 
@@ -154,7 +154,7 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
     for rule in RULES {
         for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
             let name: String = session.decode(row.get(0))?;
-            findings.push(Finding { what: format!("{} {name}", rule.what), remedy: rule.remedy });
+            findings.push(Finding { what: format!("{} {name}", rule.what), fix: rule.fix });
         }
     }
     copies::check(session, &mut findings).await?;
@@ -169,7 +169,7 @@ async fn left(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), 
         let read = || Ok((row.get::<String>(0)?, row.get::<String>(1)?, copies::item(&row, 2)?));
         let (change, user, item) = session.decode(read())?;
         let what = format!("a change of a killed process is not settled: {change} of {item} by {user}");
-        findings.push(Finding { what, remedy: SETTLE });
+        findings.push(Finding { what, fix: SETTLE });
     }
     Ok(())
 }
@@ -182,14 +182,14 @@ async fn damage(session: &mut Session, findings: &mut Vec<Finding>) -> Result<()
         let text: String = session.decode(row.get(0))?;
         if text != "ok" {
             let what = format!("the file is damaged: {}", crate::error::one_line(&text));
-            findings.push(Finding { what, remedy: "restore a backup" });
+            findings.push(Finding { what, fix: "restore a backup" });
         }
     }
     let foreign_keys = "SELECT \"table\" FROM pragma_foreign_key_check LIMIT $1";
     for row in session.rows(foreign_keys, values![MOST_FINDINGS]).await? {
         let table: String = session.decode(row.get(0))?;
         let what = format!("a row of {table} refers to a missing row");
-        findings.push(Finding { what, remedy: RESTORE });
+        findings.push(Finding { what, fix: RESTORE });
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Resul
         let what = format!(
             "the number of items in {store}/{space} with proof {proof} of day {day} since 1970 is {kept}, but there are {counted}"
         );
-        findings.push(Finding { what, remedy: NOT_THE_ROWS });
+        findings.push(Finding { what, fix: NOT_THE_ROWS });
     }
     Ok(())
 }
@@ -225,6 +225,6 @@ async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Resul
 fn compare(findings: &mut Vec<Finding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
     if kept != counted {
         let what = format!("counter {} of {scope:?} is {kept}, but there are {counted}", counter.as_str());
-        findings.push(Finding { what, remedy: NOT_THE_ROWS });
+        findings.push(Finding { what, fix: NOT_THE_ROWS });
     }
 }

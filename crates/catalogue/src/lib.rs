@@ -15,9 +15,9 @@
 //! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`comparisons`]: how listings
 //!   differ from the index; [`repairs`]: what was repaired of that;
 //!   [`repair_stops`]: where no repair starts by itself;
-//! - [`bell`]: what says that there may be something to do;
+//! - [`notify`]: notifications that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
-//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`as_is`]: what there is, with
+//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`probe`]: what there is, with
 //!   nothing changed.
 //!
 //! # Invariants
@@ -28,11 +28,9 @@
 //! - No message has a password in it.
 
 mod announce;
-pub mod as_is;
 pub mod asides;
 pub mod audit;
 mod backup;
-pub mod bell;
 pub mod bit;
 pub mod brake;
 pub mod budgets;
@@ -48,12 +46,14 @@ pub mod identifiers;
 pub mod index;
 pub mod inventory;
 pub mod loops;
+pub mod notify;
 pub mod object_intents;
 pub mod outbox;
 pub mod pauses;
 #[cfg(test)]
 mod plans;
 pub mod policies;
+pub mod probe;
 pub mod proofs;
 pub mod repair_stops;
 pub mod repairs;

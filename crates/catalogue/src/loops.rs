@@ -178,7 +178,7 @@ impl Catalogue {
         let outcome = advance(&mut session, lead, morsel, to, tasks).await;
         let is_leading = session.end(outcome).await?;
         if has_tasks {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(is_leading)
     }

@@ -118,7 +118,7 @@ impl Catalogue {
         };
         let outcome = outcome.await;
         let was_stopped = session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(was_stopped)
     }
 

@@ -141,7 +141,7 @@ impl Catalogue {
         let outcome = start(&mut session, new, task).await;
         let started = session.end(outcome).await?;
         if started == RepairStarted::Started {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(started)
     }

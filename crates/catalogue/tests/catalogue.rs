@@ -3,7 +3,6 @@
 #[path = "catalogue"]
 #[expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 mod catalogue {
-    mod as_is;
     mod audit;
     mod away;
     mod backup;
@@ -22,6 +21,7 @@ mod catalogue {
     mod open;
     mod outbox;
     mod pauses;
+    mod probe;
     mod proofs;
     mod repairs;
     mod seals;

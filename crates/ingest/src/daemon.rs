@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use queuekeeper_queue::Due;
-use queuekeeper_queue::state::{BatchState, JobState};
+use queuekeeper_queue::state::{BatchState, JobState, State as _};
 use serde::{Serialize, Serializer};
 
 /// What a daemon takes.
@@ -59,17 +59,6 @@ impl Takes {
     }
 }
 
-/// Which pause stops a daemon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PausedBy {
-    /// That of `ingest`.
-    Ingest,
-    /// Those of the access queues, each for its own requests.
-    Access,
-    /// None, as with the Java daemon of the same name.
-    Nothing,
-}
-
 /// How a daemon takes the place of Java's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exchange {
@@ -94,8 +83,6 @@ pub struct DaemonSpec {
     pub workers: usize,
     /// The fewest workers that it can have, and why.
     pub fewest_workers: (usize, &'static str),
-    /// Which pause stops it.
-    pub paused_by: PausedBy,
     /// Whether it makes mails.
     pub makes_mails: bool,
     /// Whether it writes to stores, and leaves what is for a held one.
@@ -111,7 +98,6 @@ const BASE: DaemonSpec = DaemonSpec {
     takes: Takes::Leftovers,
     workers: 8,
     fewest_workers: (1, ""),
-    paused_by: PausedBy::Ingest,
     makes_mails: false,
     waits_for_stores: false,
     exchange: Exchange::Together,
@@ -150,7 +136,7 @@ daemons! {
     Downloading "downloading", "fetches and unpacks content", Takes::Jobs(JobState::Downloading);
     Processing "processing", "assigns identifiers, describes files", Takes::Jobs(JobState::Processing);
     Storing "storing", "writes a version of the object", Takes::Jobs(JobState::Storing), waits_for_stores: true;
-    Recording "recording", "writes the inventory", Takes::Jobs(JobState::Recording), paused_by: PausedBy::Nothing;
+    Recording "recording", "writes the inventory", Takes::Jobs(JobState::Recording);
     Notify "notify", "calls back, removes working files, completes a job", Takes::Jobs(JobState::Notify),
         exchange: Exchange::Alone;
     Report "report", "reports a batch whose jobs have ended", Takes::Batches(Due::Report), workers: 2,
@@ -160,8 +146,7 @@ daemons! {
     Cleanup "cleanup", "removes what is not needed any more", Takes::Leftovers, workers: 1,
         exchange: Exchange::None;
     Access "access", "assembles objects that are requested as archives", Takes::Requests, workers: 4,
-        fewest_workers: (2, "one of which is never used for large requests"), paused_by: PausedBy::Access,
-        waits_for_stores: true;
+        fewest_workers: (2, "one of which is never used for large requests"), waits_for_stores: true;
 }
 
 /// No daemon has such a name.
@@ -186,6 +171,16 @@ impl Daemon {
     #[must_use]
     pub fn of_state(state: JobState) -> Option<Self> {
         Self::ALL.into_iter().find(|daemon| daemon.state() == Some(state))
+    }
+
+    /// Whether a pause of `ingest` stops it. The access queues have pauses of their own.
+    #[must_use]
+    pub fn stops_with_ingest(self) -> bool {
+        match self.spec().takes {
+            Takes::Jobs(state) | Takes::JobsByRoom(state) => state.stops_when_paused(),
+            Takes::Batches(_) | Takes::Leftovers => true,
+            Takes::Requests => false,
+        }
     }
 
     /// Those that make mails.
@@ -223,8 +218,6 @@ impl FromStr for Daemon {
 
 #[cfg(test)]
 mod tests {
-    use queuekeeper_queue::state::State as _;
-
     use super::*;
 
     #[test]

@@ -39,7 +39,7 @@ const QUEUES: [Queue; 6] = [
     Queue::BitReport,
 ];
 
-/// How long to wait where nothing rings, at first and at most: for tasks, and for events.
+/// How long to wait where nothing is notified, at first and at most: for tasks, and for events.
 const EMPTY: (Duration, Duration) = (Duration::from_mins(1), Duration::from_mins(8));
 
 /// How often policies are read again, and how often while one is not known because the catalogue was away.
@@ -160,13 +160,13 @@ impl Mill {
         // What comes after this look is followed: before the first loop, so that nothing falls between the two.
         let auditor = self.auditor(&policies);
         self.follow(&auditor, &wake).await;
-        let mut rings = self.catalogue.rings();
+        let mut notifications = self.catalogue.notifications();
         let follow = async {
             let mut wait = EMPTY.0;
             while every(GATHER).await {
                 tokio::select! {
                     () = stop.cancelled() => break,
-                    () = rings.next() => wait = EMPTY.0,
+                    () = notifications.next() => wait = EMPTY.0,
                     () = sleep(wait) => wait = (wait * 2).min(EMPTY.1),
                 }
                 wake.notify_one();
@@ -246,7 +246,7 @@ impl Mill {
 
     /// Folds the deltas of counters, as long as there are some.
     async fn fold(&self, stop: &CancellationToken) {
-        let mut rings = self.catalogue.rings();
+        let mut notifications = self.catalogue.notifications();
         loop {
             let wait = match self.catalogue.fold().await {
                 Ok(0) => EMPTY.0,
@@ -258,7 +258,7 @@ impl Mill {
             };
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = rings.next(), if wait > FOLD => {
+                () = notifications.next(), if wait > FOLD => {
                     if stop.run_until_cancelled(sleep(FOLD)).await.is_none() {
                         return;
                     }

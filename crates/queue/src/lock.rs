@@ -105,15 +105,6 @@ impl Queue {
         self.make_lock(named(Path::object_lock(folder, identifier))?).await
     }
 
-    /// Locks a local id of an owner while its ARK is minted, as long as our session lasts; else as
-    /// [`Queue::lock_object`].
-    ///
-    /// # Errors
-    /// [`ConflictKind::Locked`] where another holds it; else as [`Queue::commit`].
-    pub async fn lock_local_id(&self, local_id: &str, owner: &str) -> Result<Lock, Error> {
-        self.make_lock(named(Path::local_id_lock(local_id, owner))?).await
-    }
-
     /// The lock at a path, if there is one.
     ///
     /// # Errors

@@ -127,7 +127,8 @@ node_names!(AccessQueue { Small "small", Large "large" });
 /// The queues that an admin can pause, by their lock below `/locks/queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Queue {
-    /// Stops every daemon but inventory, also those whose work frees space.
+    /// Stops the daemons of ingest, also those whose work frees space; not those of states that continue
+    /// ([`State::stops_when_paused`]).
     Ingest,
     /// Small access requests.
     AccessSmall,

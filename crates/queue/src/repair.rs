@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 
 use super::error::{ConflictKind, Error};
-use super::fault::{Fault, Finding, Limits, PURGE_UNFINISHED, RepairKind};
+use super::fault::{Fault, Finding, Limits, PURGE_UNFINISHED};
 use super::handle::{Queue, instant};
 use super::lock::Lock;
 use super::path::{LockFolder, Path};
@@ -96,7 +96,7 @@ impl Queue {
         options: RepairOptions<'_>,
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
-        if let RepairKind::Another(help) = fault.repair_kind_of(item) {
+        if let Some(help) = fault.help(item) {
             return Err(Error::Invalid {
                 path: item.clone(),
                 reason: format!("{fault} cannot be repaired by writing values: {help}"),

@@ -67,6 +67,9 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
         self.success().is_some()
     }
 
+    /// Whether a pause of their queue keeps daemons from taking items of this state.
+    fn stops_when_paused(self) -> bool;
+
     /// Whether the item is done with: nothing follows, and it may be purged.
     fn is_final(self) -> bool {
         self.next().is_empty()
@@ -130,7 +133,8 @@ macro_rules! state_machine {
     (
         $(#[$doc:meta])* $type:ident,
         $( $(#[$state_doc:meta])* $state:ident $label:literal $(-> $success:ident)?, normal [$($next:ident),*], admin [$($admin:ident),*]
-            $(, withdrawal [$($withdrawal:ident),*])? $(, withdrawal_too [$($too:ident),*])? $(, locked $locked:expr, stuck $stuck:expr)?; )+
+            $(, withdrawal [$($withdrawal:ident),*])? $(, withdrawal_too [$($too:ident),*])? $(, locked $locked:expr, stuck $stuck:expr)?
+            $(, continues_when_paused $continues:literal)?; )+
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -179,6 +183,11 @@ macro_rules! state_machine {
                 limits.first().copied()
             }
 
+            fn stops_when_paused(self) -> bool {
+                let continues: &[bool] = match self { $(Self::$state => &[$($continues)?]),+ };
+                self.is_worked_on() && !continues.contains(&true)
+            }
+
             // The enum's own order is that of ALL, which makes the index a cast.
             fn index(self) -> usize {
                 self as usize
@@ -214,9 +223,9 @@ state_machine! {
     /// The storage service is storing it.
     Storing "storing" -> Recording, normal [Failed], admin [],
         locked DAY, stuck DAY;
-    /// The inventory records it.
+    /// The inventory records it. Its daemon, like that of the Java daemons, does not ask for the pause.
     Recording "recording" -> Notify, normal [Failed], admin [],
-        locked Duration::from_hours(2), stuck Duration::from_hours(2);
+        locked Duration::from_hours(2), stuck Duration::from_hours(2), continues_when_paused true;
     /// Its callback is called, and its space freed.
     Notify "notify" -> Completed, normal [Failed], admin [],
         locked HOUR, stuck HOUR;

@@ -233,7 +233,7 @@ impl Store for Faulty {
             Ok(Written { size: sized(written.size, fault), ..written })
         };
         // Also while it stalls on purpose.
-        control.or_unknown(self.name(), to, copied).await
+        or_unknown(control, self.name(), to, copied).await
     }
 
     async fn delete(&self, item: &Item, if_match: Option<&EntityTag>) -> Result<bool, Error> {
@@ -270,5 +270,27 @@ impl Store for Faulty {
     async fn sweep(&self, before: Timestamp) -> Result<u64, Error> {
         self.begin(Operation::Sweep, &"").await?;
         self.store.sweep(before).await
+    }
+}
+
+/// The answer of a store whose copies cannot be ended: when the token ends the wait for it, it is not certain whether the copy
+/// to `to` will appear.
+///
+/// # Errors
+/// That of the copy; [`Unknown`](ErrorKind::Unknown) where the wait was ended.
+pub async fn or_unknown(
+    control: &CopyControl,
+    store: &StoreName,
+    to: &Item,
+    copy: impl Future<Output = Result<Written, Error>>,
+) -> Result<Written, Error> {
+    tokio::select! {
+        biased;
+        copied = copy => copied,
+        () = control.abort.cancelled() => {
+            let (store, subject) = (store.clone(), to.to_string());
+            let kind = ErrorKind::Unknown("it was interrupted".to_owned());
+            Err(Error { store, operation: Operation::Copy, subject, kind })
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Adoptions of whole spaces, in the foreground.
 
 use super::kind::MillActionKind;
-use super::{Ended, MillActions, Requested};
+use super::{Ended, MillActions, Requested, Resolution};
 use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
@@ -20,7 +20,7 @@ impl MillActions {
         reason: &Reason,
         work: impl Future<Output = Result<String, String>>,
     ) -> Result<Entry, Refusal> {
-        let kind = MillActionKind::AdoptContent;
+        let kind = MillActionKind::Resolve(Resolution::Adopt);
         self.check_role(kind, actor)?;
         let requested = Requested {
             kind,

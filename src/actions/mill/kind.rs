@@ -1,50 +1,71 @@
-//! The kinds of actions on the mill: a row for each.
+//! The kinds of actions on the mill: a row for each, and those of [`Resolution`].
 
+use super::resolution::Resolution;
 use crate::actions::actor::Role;
 
 macro_rules! kinds {
     ($($kind:ident $label:literal $role:ident, $effect:literal;)+) => {
         /// A kind of action on the mill.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum MillActionKind { $(#[doc = $effect] $kind,)+ }
+        pub enum MillActionKind {
+            $(#[doc = $effect] $kind,)+
+            /// Decides about a bit error.
+            Resolve(Resolution),
+        }
 
         impl MillActionKind {
-            /// Every kind.
-            pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
+            const OTHERS: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
 
             /// The name in audit records, and the label value.
             #[must_use]
             pub fn label(self) -> &'static str {
-                match self { $(Self::$kind => $label,)+ }
+                match self {
+                    $(Self::$kind => $label,)+
+                    Self::Resolve(resolution) => resolution.action(),
+                }
             }
 
             /// The role that it requires.
             #[must_use]
             pub fn role(self) -> Role {
-                match self { $(Self::$kind => Role::$role,)+ }
+                match self {
+                    $(Self::$kind => Role::$role,)+
+                    Self::Resolve(resolution) => resolution.role(),
+                }
             }
         }
     };
 }
 
-// What was held would destroy something, and what changes the record changes what is held to be right.
+// What was held would destroy something.
 kinds! {
     ReleaseTask "release_task" Admin, "Lets held tasks take effect.";
     RetryTask "retry_task" Operator, "Lets dead letters be tried again.";
     DropTask "drop_task" Operator, "Removes dead letters; or held tasks, which requires the role that releases them.";
     CheckContent "check_content" Operator, "Has content checked, which may cost.";
-    RepairCopy "repair_copy" Operator, "Repairs a copy from another one.";
-    RewriteCopy "rewrite_copy" Operator, "Writes the content of a copy, which is right, in its own place again.";
-    CorrectRecord "correct_record" Admin, "Brings the record of a copy to what its content and the rest of the record prove.";
-    AdoptContent "adopt_content" Admin, "Takes content that no record knows of into the record.";
-    AcceptChange "accept_change" Admin, "Takes content that was changed outside into the record.";
-    DropError "drop_error" Operator, "Closes a bit error without anything being done about it.";
     StopRepairs "stop_repairs" Operator, "Stops automatic repairs.";
     ResumeRepairs "resume_repairs" Admin, "Lets repairs start by themselves again, also where the mill has stopped them.";
     SavePolicy "save_policy" Admin, "Writes the policy of an account and brings it into force.";
     ApplyPolicy "apply_policy" Admin, "Brings the policy file of an account into force.";
     PauseMill "pause_mill" Operator, "Pauses the work for an account, a store, or an account in a store.";
     ResumeMill "resume_mill" Operator, "Ends a pause.";
+}
+
+impl MillActionKind {
+    /// Every kind.
+    pub const ALL: [Self; Self::OTHERS.len() + Resolution::ALL.len()] = {
+        let mut all = [Self::Resolve(Resolution::Repair); Self::OTHERS.len() + Resolution::ALL.len()];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = if at < Self::OTHERS.len() {
+                Self::OTHERS[at]
+            } else {
+                Self::Resolve(Resolution::ALL[at - Self::OTHERS.len()])
+            };
+            at += 1;
+        }
+        all
+    };
 }
 
 #[cfg(test)]

@@ -6,15 +6,13 @@ use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers, task_of};
-use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
-use serde::Deserialize;
-use utoipa::ToSchema;
 
 use super::kind::MillActionKind;
+use super::resolution::Resolution;
 use super::{Ended, MillActions, MillParts, Requested};
-use crate::actions::actor::{Actor, Role};
+use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
 use crate::actions::metrics::DONE;
 use crate::actions::reason::Reason;
@@ -22,112 +20,6 @@ use crate::actions::refusal::Refusal;
 
 /// The state of a copy about which nothing was decided.
 const WRONG: &str = "wrong";
-
-/// What is decided about a bit error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Resolution {
-    /// Its content is written from another copy.
-    Repair,
-    /// Its content, which is right, is written again in its own place.
-    Rewrite,
-    /// Its record is corrected to what the content and the other record prove.
-    Correct,
-    /// Its content, which has no record, is recorded.
-    Adopt,
-    /// Its content, which another program changed, is recorded.
-    Accept,
-    /// It is closed without any change.
-    Drop,
-}
-
-impl Resolution {
-    /// Every one.
-    pub const ALL: [Self; 6] = [Self::Repair, Self::Rewrite, Self::Correct, Self::Adopt, Self::Accept, Self::Drop];
-
-    /// The name in the command line, the API and forms.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        self.words().0
-    }
-
-    /// The resolution with this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|resolution| resolution.as_str() == name)
-    }
-
-    /// What it does, as a sentence.
-    #[must_use]
-    pub fn help(self) -> &'static str {
-        self.words().2
-    }
-
-    fn words(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::Repair => (
-                "repair",
-                "being repaired",
-                "Writes the content of another copy, which is read first and must match the content index and the audit log. The present content is kept aside.",
-            ),
-            Self::Rewrite => (
-                "rewrite",
-                "being written again",
-                "Writes the content, which matches its record, again in its own place, so that the store computes a new checksum. The present content is kept aside.",
-            ),
-            Self::Correct => (
-                "correct",
-                "being recorded",
-                "Appends an event that corrects the record to what the content and the other record prove.",
-            ),
-            Self::Adopt => (
-                "adopt",
-                "being recorded",
-                "Records the content, which has no record, as it is shown here; policies copy it from then on.",
-            ),
-            Self::Accept => (
-                "accept",
-                "being recorded",
-                "Records the changed content as it is shown here, in place of the earlier record; policies then copy it over the other copies.",
-            ),
-            Self::Drop => (
-                "drop",
-                "dropped",
-                "Closes the bit error without changing anything. The next check that finds the same opens a new one.",
-            ),
-        }
-    }
-
-    /// The role that it requires.
-    #[must_use]
-    pub fn role(self) -> Role {
-        self.kind().role()
-    }
-
-    fn kind(self) -> MillActionKind {
-        match self {
-            Self::Repair => MillActionKind::RepairCopy,
-            Self::Rewrite => MillActionKind::RewriteCopy,
-            Self::Correct => MillActionKind::CorrectRecord,
-            Self::Adopt => MillActionKind::AdoptContent,
-            Self::Accept => MillActionKind::AcceptChange,
-            Self::Drop => MillActionKind::DropError,
-        }
-    }
-
-    /// The one that carries out a remedy; `None` where that is for someone else.
-    #[must_use]
-    pub fn of(remedy: Remedy) -> Option<Self> {
-        match remedy {
-            Remedy::RepairFromCopy => Some(Self::Repair),
-            Remedy::RewriteInPlace => Some(Self::Rewrite),
-            Remedy::CorrectIndex | Remedy::AppendEvent => Some(Self::Correct),
-            Remedy::Adopt => Some(Self::Adopt),
-            Remedy::AcceptChange => Some(Self::Accept),
-            Remedy::WriteToProvider => None,
-        }
-    }
-}
 
 /// Of which copy a bit error is to be resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,7 +53,7 @@ impl MillActions {
         actor: &Actor,
         reason: &Reason,
     ) -> Result<Entry, Refusal> {
-        let kind = resolution.kind();
+        let kind = MillActionKind::Resolve(resolution);
         self.check_role(kind, actor)?;
         let found = self.wrong(copy).await.map_err(|refusal| self.refused(kind, actor, refusal))?;
         let (account, error) = found;
@@ -169,7 +61,7 @@ impl MillActions {
             kind,
             targets: vec![target(&account, &error)],
             before_each: Vec::new(),
-            change: (Some(WRONG.to_owned()), Some(resolution.words().1.to_owned())),
+            change: (Some(WRONG.to_owned()), Some(resolution.state().to_owned())),
             operations: vec![format!("bit error {}: {}", error.id, error.detail)],
             actor: actor.clone(),
             reason: reason.clone(),

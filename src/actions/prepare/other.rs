@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::mirror::words::{count, quoted};
+use crate::mirror::words::{count, quoted, until_unpaused};
 use queuekeeper_queue::fault::{Fault, RepairKind};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -71,10 +71,7 @@ impl ActionPlanner<'_> {
         match (requested, self.queue.paused(queue).await?) {
             (QueueAction::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
-                let warning = (queue == path::Queue::Ingest).then(|| {
-                    "This stops every daemon except inventory, including those whose work frees space: only jobs in Recording advance until it is unpaused."
-                        .to_owned()
-                });
+                let warning = (queue == path::Queue::Ingest).then(until_unpaused);
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
             (QueueAction::Pause, Some(pause)) => {

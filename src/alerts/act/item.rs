@@ -9,7 +9,7 @@ use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
 use crate::alerts::memory::Hold;
 use crate::alerts::outcome::Outcome;
-use crate::alerts::rule::Remedy;
+use crate::alerts::rule::RuleAction;
 use crate::alerts::server::Shared;
 use crate::alerts::time::later;
 
@@ -66,7 +66,7 @@ impl Shared {
                 if active.memory.attempts_on(&item.on) >= active.rule.attempts {
                     return Err("the limit of attempts is reached".to_owned());
                 }
-                item.action(active.rule.remedy, target).map_err(|refusal| refusal.to_string())
+                item.action(active.rule.action, target).map_err(|refusal| refusal.to_string())
             }
             DecisionKind::Undo => {
                 if !item.since.is_some_and(|since| queue_view.is_still_held(&target, since)) {
@@ -175,7 +175,7 @@ impl Shared {
         }
         let Decision { kind, cause, scope, .. } = &active.decision;
         let (verb, is_act) = match kind {
-            DecisionKind::Act => (active.rule.remedy.verb(), true),
+            DecisionKind::Act => (active.rule.action.verb(), true),
             DecisionKind::Undo => ("release", false),
         };
         let (list, key) = (active.list(), scope.key());
@@ -219,7 +219,7 @@ impl ActiveDecision<'_> {
 
     /// The actor: an admin only where destructive actions are allowed and the rule has one.
     fn actor(&self) -> Actor {
-        let may_all = self.rules.are_destructive_allowed && self.rule.remedy.is_destructive();
+        let may_all = self.rules.are_destructive_allowed && self.rule.action.kind().is_destructive();
         let role = if may_all && self.decision.kind == DecisionKind::Act { Role::Admin } else { Role::Operator };
         Actor { name: self.rule.actor(), role, source: Source::Alert, from: None }
     }
@@ -236,7 +236,7 @@ impl ActiveDecision<'_> {
         match self.decision.kind {
             DecisionKind::Act => {
                 guard::take(self.rule, &mut self.memory, &mut self.shared_budget, self.rules.budget, &item.on, now);
-                if self.rule.remedy == Remedy::HoldCollections
+                if self.rule.action == RuleAction::HoldCollections
                     && let Some(collection) = item.collection()
                 {
                     let fingerprint = self.decision.cause.fingerprint.clone();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::alerts::rule::{Mode, Remedy, Selector};
+use crate::alerts::rule::{Mode, RuleAction, Selector};
 
 /// A step of a history.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ fn rule(items: u32, span: u64, share: Option<f64>, cooldown: u64, attempts: u32)
         alert: "A".to_owned(),
         labels: BTreeMap::new(),
         mode: Mode::Enforce,
-        remedy: Remedy::ResumeJobs,
+        action: RuleAction::ResumeJobs,
         select: Selector { limit: 500, ..Selector::default() },
         narrow_by: Vec::new(),
         budget: Budget { items, per: Duration::from_secs(span) },

@@ -136,7 +136,7 @@ fn show(list: &ErrorList, screen: &mut Screen) {
     for error in &list.errors {
         let names: Vec<_> = error.resolutions.iter().map(|resolution| resolution.name).collect();
         let possible = if names.is_empty() { String::new() } else { format!("Possible: {}.", names.join(", ")) };
-        let texts = [&error.why, &error.remedy, &possible].into_iter().filter(|text| !text.is_empty());
+        let texts = [&error.why, &error.fix, &possible].into_iter().filter(|text| !text.is_empty());
         let texts: Vec<_> = texts.map(String::as_str).collect();
         screen.item(&format!("{}: ", error.number), &texts.join(" "));
     }

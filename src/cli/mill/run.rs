@@ -12,7 +12,7 @@ use super::PlaceArgs;
 use super::bit::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::mail::MailArgs;
-use crate::cli::{LogArgs, on_signal};
+use crate::cli::{LogArgs, headings, on_signal};
 use crate::config::{ExternalUrl, ListenAddress, PrometheusDuration};
 use crate::server;
 
@@ -93,7 +93,7 @@ pub(super) struct RunArgs {
         value_name = "ADDRESS",
         value_delimiter = ',',
         default_value = "127.0.0.1:12183",
-        help_heading = "Probes"
+        help_heading = headings::PROBES
     )]
     listen_address: Vec<ListenAddress>,
 

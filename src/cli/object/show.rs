@@ -124,12 +124,12 @@ fn bit_errors(detail: &ObjectDetail, screen: &mut Screen, now: Timestamp) {
     screen.gap();
     screen.say(&format!("{}:", counted(detail.bit_error_count, "open bit error", "open bit errors")));
     for ObjectBitError { path, error } in &detail.bit_errors {
-        let BitErrorItem { number, store, detail, found, expected, actual, why, remedy, .. } = error;
+        let BitErrorItem { number, store, detail, found, expected, actual, why, fix, .. } = error;
         let since = ago(Some(*found), now);
         screen.item("- ", &format!("{path} in {store}, bit error {number}, found {since} ago: {detail}"));
         screen.fact_beneath("expected", expected);
         screen.fact_beneath("found", actual);
-        screen.beneath(&format!("{why} {remedy}"));
+        screen.beneath(&format!("{why} {fix}"));
         if let Some(how) = decide(error) {
             screen.beneath(&how);
         }

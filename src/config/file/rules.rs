@@ -9,7 +9,7 @@ use serde_saphyr::Spanned;
 
 use super::super::PrometheusDuration;
 use super::super::source::{FileError, refuse};
-use crate::alerts::{Budget, Mode, Narrow, Remedy, Rule, Rules, Selector};
+use crate::alerts::{Budget, Mode, Narrow, Rule, RuleAction, Rules, Selector};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::state::{JobState, State as _};
 
@@ -129,29 +129,29 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
             .ok_or_else(|| at(mode.referenced.line(), one_of("mode", Mode::ALL.map(Mode::label))))?,
     };
     let line = keys.action.referenced.line();
-    let remedy = Remedy::from_label(&keys.action.value)
-        .ok_or_else(|| at(line, one_of("action", Remedy::ALL.map(Remedy::label))))?;
-    if remedy.is_destructive() && mode == Mode::Enforce && !is_destructive_allowed {
-        let why = format!("{} cannot be undone; it requires allow_destructive: true below alerts", remedy.label());
+    let action = RuleAction::from_label(&keys.action.value)
+        .ok_or_else(|| at(line, one_of("action", RuleAction::ALL.map(RuleAction::label))))?;
+    if action.kind().is_destructive() && mode == Mode::Enforce && !is_destructive_allowed {
+        let why = format!("{} cannot be undone; it requires allow_destructive: true below alerts", action.label());
         return Err(at(line, why));
     }
-    let select = selector(remedy, keys.select, line, &at)?;
+    let select = selector(action, keys.select, line, &at)?;
     let narrow_by = keys.narrow_by.iter().map(|narrow| {
         let found = Narrow::from_label(&narrow.value);
         let found =
             found.ok_or_else(|| at(narrow.referenced.line(), one_of("narrow_by", Narrow::ALL.map(Narrow::label))))?;
         let is_right = match found {
-            Narrow::State | Narrow::Collection => remedy.is_of_jobs() || remedy == Remedy::HoldCollections,
-            Narrow::Fault => !remedy.faults().is_empty(),
+            Narrow::State | Narrow::Collection => action.is_of_jobs() || action == RuleAction::HoldCollections,
+            Narrow::Fault => !action.faults().is_empty(),
         };
         let wrong =
-            || at(narrow.referenced.line(), format!("{} cannot be narrowed by {}", remedy.label(), found.label()));
+            || at(narrow.referenced.line(), format!("{} cannot be narrowed by {}", action.label(), found.label()));
         if is_right { Ok(found) } else { Err(wrong()) }
     });
     let max_share = keys.max_share.map(|share| {
         let wrong = |why: &str| at(share.referenced.line(), format!("max_share {why}"));
-        if !remedy.is_of_jobs() {
-            Err(wrong(&format!("is only valid for actions on jobs, which {} is not", remedy.label())))
+        if !action.is_of_jobs() {
+            Err(wrong(&format!("is only valid for actions on jobs, which {} is not", action.label())))
         } else if share.value > 0.0 && share.value <= 1.0 {
             Ok(share.value)
         } else {
@@ -165,7 +165,7 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
     }
     let is_undone = match &keys.on_resolved {
         None => false,
-        Some(undo) if undo.value == "release" && remedy == Remedy::HoldCollections => true,
+        Some(undo) if undo.value == "release" && action == RuleAction::HoldCollections => true,
         Some(undo) => {
             let why = "on_resolved must be release, and is supported for hold_collections only";
             return Err(at(undo.referenced.line(), why.to_owned()));
@@ -182,7 +182,7 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
         alert: keys.alert.value,
         labels: keys.labels,
         mode,
-        remedy,
+        action,
         select,
         narrow_by,
         budget,
@@ -195,39 +195,39 @@ fn rule(path: &Path, keys: Spanned<RuleKeys>, is_destructive_allowed: bool) -> R
 }
 
 fn selector(
-    remedy: Remedy,
+    action: RuleAction,
     keys: SelectKeys,
     line: u64,
     at: &impl Fn(u64, String) -> FileError,
 ) -> Result<Selector, FileError> {
     let mut select = Selector { collections: keys.collections, locked: keys.locked, ..Selector::default() };
     match keys.states {
-        None if remedy == Remedy::HoldCollections => select.states = vec![JobState::Provisioning],
-        None => select.states = remedy.states().to_vec(),
+        None if action == RuleAction::HoldCollections => select.states = vec![JobState::Provisioning],
+        None => select.states = action.states().to_vec(),
         Some(states) => {
             for state in states {
-                let found = remedy.states().iter().copied().find(|known| known.label() == state.value);
-                let known = || one_of("states", remedy.states().iter().map(|state| state.label()));
+                let found = action.states().iter().copied().find(|known| known.label() == state.value);
+                let known = || one_of("states", action.states().iter().map(|state| state.label()));
                 select.states.push(found.ok_or_else(|| at(state.referenced.line(), known()))?);
             }
         }
     }
     match keys.faults {
-        None if remedy.faults().is_empty() => {}
-        None if remedy == Remedy::BreakLocks => select.faults = remedy.faults(),
+        None if action.faults().is_empty() => {}
+        None if action == RuleAction::BreakLocks => select.faults = action.faults(),
         None => {
             return Err(at(
                 line,
                 format!(
                     "{}, in faults below select",
-                    one_of("faults", remedy.faults().iter().map(|fault| fault.label()))
+                    one_of("faults", action.faults().iter().map(|fault| fault.label()))
                 ),
             ));
         }
         Some(faults) => {
             for fault in faults {
-                let found = Fault::from_label(&fault.value).filter(|found| remedy.may_select(*found));
-                let known = || one_of("faults", remedy.faults().iter().map(|fault| fault.label()));
+                let found = Fault::from_label(&fault.value).filter(|found| action.may_select(*found));
+                let known = || one_of("faults", action.faults().iter().map(|fault| fault.label()));
                 select.faults.push(found.ok_or_else(|| at(fault.referenced.line(), known()))?);
             }
         }
@@ -238,7 +238,7 @@ fn selector(
     let age = |name: &str, age: Option<Spanned<String>>| {
         age.map(|age| duration(&age).map_err(|why| at(age.referenced.line(), format!("{name}: {why}")))).transpose()
     };
-    let looks_at_jobs = remedy.is_of_jobs() || remedy == Remedy::HoldCollections;
+    let looks_at_jobs = action.is_of_jobs() || action == RuleAction::HoldCollections;
     if !looks_at_jobs {
         for (name, is_given) in [
             ("collections", !select.collections.is_empty()),
@@ -247,7 +247,7 @@ fn selector(
             ("max_retries", keys.max_retries.is_some()),
         ] {
             if is_given {
-                return Err(at(line, format!("{} does not support {name} in select", remedy.label())));
+                return Err(at(line, format!("{} does not support {name} in select", action.label())));
             }
         }
     }
@@ -333,7 +333,7 @@ mod tests {
     fn a_rule_is_parsed_and_is_a_dry_run_by_default() {
         let rules = read(RULE).unwrap();
         let [rule] = &rules.rules[..] else { panic!("{rules:?}") };
-        assert_eq!((rule.mode, rule.remedy), (Mode::DryRun, Remedy::ResumeJobs));
+        assert_eq!((rule.mode, rule.action), (Mode::DryRun, RuleAction::ResumeJobs));
         assert_eq!((rule.select.states.as_slice(), rule.attempts), (&[JobState::Failed][..], 3));
         assert_eq!(rule.budget, Budget { items: 20, per: Duration::from_hours(1) });
         assert!(!rules.are_destructive_allowed);

@@ -279,8 +279,8 @@ fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
             "failed: It failed 1.0 h ago: “invalid manifest” | It has no jobs.",
         ]
     );
-    let remedy = diagnose_batch(&refused, None, now()).causes[0].remedy;
-    assert!(remedy.is_some_and(|remedy| remedy.contains("as a new deposit")), "{remedy:?}");
+    let fix = diagnose_batch(&refused, None, now()).causes[0].fix;
+    assert!(fix.is_some_and(|fix| fix.contains("as a new deposit")), "{fix:?}");
     let ends = why::promised(&ahead, Some(volume()), false, now());
     assert_eq!(ends, Forecast::Stopped(JobState::Storing));
 }

@@ -8,11 +8,11 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
-use super::beside::{CountedBy, JobIndex};
 use super::change::{Change, JobEnd, Observation};
 use super::columns::Columns;
 use super::failures::{Failed, Failures};
 use super::figures::Figures;
+use super::job_index::{CountedBy, JobIndex};
 use super::order::Order;
 use super::row::{LockStat, Nodes, Rest, Row, Standing};
 use crate::mirror::failures::{FailureCause, FailureKey, pattern};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 
-use super::beside::Sessions;
+use super::job_index::Sessions;
 use super::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::bands::Bands;
 use crate::mirror::read::Found;

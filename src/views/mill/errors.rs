@@ -85,7 +85,7 @@ pub(crate) struct BitErrorItem {
     /// The same in sentences: why it is not repaired yet.
     pub(crate) why: String,
     /// What a person does about it, or that it goes on by itself: sentences.
-    pub(crate) remedy: String,
+    pub(crate) fix: String,
     /// What is recorded of the content, by the strongest digest that was found of it, too; empty where there is no record.
     #[schema(example = "4 bytes, sha256:88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589")]
     pub(crate) expected: String,
@@ -230,7 +230,7 @@ impl BitErrorItem {
             Err(_) if may_decide => (String::new(), resolutions(&[])),
             Ok(_) | Err(_) => (String::new(), Vec::new()),
         };
-        let remedy = [act, advice].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+        let fix = [act, advice].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
         let (expected, actual) = compared(&error.evidence);
         let proof = ErrorProof::of(&error.evidence);
         let BitError { id, store, item, findings, detail, found, seen, times, repair_started, .. } = error;
@@ -245,7 +245,7 @@ impl BitErrorItem {
             detail,
             waits_for: reason.as_str(),
             why,
-            remedy,
+            fix,
             expected,
             actual,
             proof,

@@ -296,9 +296,9 @@ impl Mill {
         };
         let bit_errors = BitErrorItem::of_account(self.catalogue(), account, wrong).await?;
         causes.extend(bit_errors.iter().map(|error| {
-            let BitErrorItem { number, store, detail, why, remedy, .. } = error;
+            let BitErrorItem { number, store, detail, why, fix, .. } = error;
             let what = as_sentence(&format!("the copy in {store} has bit error {number}: {detail}"));
-            format!("{what} {why} {remedy}").trim_end().to_owned()
+            format!("{what} {why} {fix}").trim_end().to_owned()
         }));
         causes.extend(of.causes(now));
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();

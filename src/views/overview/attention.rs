@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
+use crate::mirror::words::until_unpaused;
 use crate::mirror::{Pause, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::views::status::Status;
@@ -57,7 +58,7 @@ pub(crate) struct Attention {
     /// The effect and the cause.
     pub(crate) text: String,
     /// How to fix it.
-    pub(crate) remedy: String,
+    pub(crate) fix: String,
     /// The page that shows it, relative to the root.
     pub(crate) page: Option<String>,
     /// Whether `since` is that of the oldest of many items.
@@ -102,7 +103,7 @@ fn item(kind: &'static str, severity: Severity, title: String, text: impl Into<S
         title,
         since: None,
         text: text.into(),
-        remedy: String::new(),
+        fix: String::new(),
         page: None,
         is_oldest: false,
         link: "",
@@ -112,7 +113,7 @@ fn item(kind: &'static str, severity: Severity, title: String, text: impl Into<S
 /// The mirror is stale: later changes are in none of the figures.
 fn unsynced(status: &Status) -> Option<Attention> {
     let since = status.stale_since?;
-    let (title, remedy) = if status.connected {
+    let (title, fix) = if status.connected {
         ("The figures are stale", "They are current again once the whole queue has been read.")
     } else {
         (
@@ -124,7 +125,7 @@ fn unsynced(status: &Status) -> Option<Attention> {
     let text = format!("{why} Everything below is as of that time; later changes are not shown.");
     Some(Attention {
         since: Some(since),
-        remedy: remedy.to_owned(),
+        fix: fix.to_owned(),
         ..item("unsynced", Severity::Bad, title.to_owned(), text.trim_start())
     })
 }
@@ -132,7 +133,7 @@ fn unsynced(status: &Status) -> Option<Attention> {
 /// Working storage is configured, and cannot be measured.
 fn unmeasured(problem: &str) -> Attention {
     Attention {
-        remedy: "Check --storage.path, and that the volume is mounted on this host and responds.".to_owned(),
+        fix: "Check --storage.path, and that the volume is mounted on this host and responds.".to_owned(),
         ..item(
             "storage_unmeasured",
             Severity::Warn,
@@ -144,14 +145,12 @@ fn unmeasured(problem: &str) -> Attention {
 
 fn paused((queue, pause): &(Queue, Pause)) -> Attention {
     let effect = match queue {
-        Queue::Ingest => {
-            "Only the inventory daemon still takes jobs; jobs whose completion would free working storage wait too."
-        }
-        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.",
+        Queue::Ingest => until_unpaused(),
+        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.".to_owned(),
     };
     Attention {
         since: pause.since,
-        remedy: "Unpause the queue once the reason for the pause is resolved.".to_owned(),
+        fix: "Unpause the queue once the reason for the pause is resolved.".to_owned(),
         page: Some("locks".to_owned()),
         link: "Show locks",
         ..item(
@@ -175,7 +174,7 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     Some(Attention {
         since: provisioning.oldest(),
         is_oldest: true,
-        remedy: "Space is freed as jobs pass Notify: check that they do, or enlarge the volume.".to_owned(),
+        fix: "Space is freed as jobs pass Notify: check that they do, or enlarge the volume.".to_owned(),
         page: Some("jobs?state=provisioning".to_owned()),
         link: "Show jobs",
         ..item(
@@ -204,7 +203,7 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
     shown.map(|(fault, shown)| Attention {
         since: shown.since,
         is_oldest: shown.count > 1,
-        remedy: fault.remedy().to_owned(),
+        fix: fault.fix().to_owned(),
         page: Some("faults".to_owned()),
         link: "Show faults",
         ..item(
@@ -232,15 +231,14 @@ fn oddities(summary: &Summary) -> Vec<Attention> {
         let names: Vec<String> = summary.unknown_states.iter().map(|name| format!("“{}”", visible(name))).collect();
         let text = format!("Items in these states are counted as other: {}.", names.join(", "));
         items.push(Attention {
-            remedy:
-                "Find out which program writes them; a newer daemon may use states that this program does not know."
-                    .to_owned(),
+            fix: "Find out which program writes them; a newer daemon may use states that this program does not know."
+                .to_owned(),
             ..item("unknown_states", Severity::Warn, "There are unknown states".to_owned(), text)
         });
     }
     if summary.unreadable > 0 {
         items.push(Attention {
-            remedy: "Inspect them in the tree. Where ZooKeeper denies access to one, check --zookeeper.auth-file."
+            fix: "Inspect them in the tree. Where ZooKeeper denies access to one, check --zookeeper.auth-file."
                 .to_owned(),
             page: Some("faults#unreadable".to_owned()),
             link: "Show znodes",
@@ -270,7 +268,7 @@ fn clock(status: &Status) -> Option<Attention> {
     let ahead = status.clock_difference?;
     let least = if status.clock_measured { "" } else { " at least" };
     Some(Attention {
-        remedy: "Check the time synchronization (NTP) of this host and of the ZooKeeper servers.".to_owned(),
+        fix: "Check the time synchronization (NTP) of this host and of the ZooKeeper servers.".to_owned(),
         ..item(
             "clock_offset",
             Severity::Warn,

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Recent, StateFigures, is_without_daemon};
 use crate::insight::{Cause, CauseKind};
-use crate::mirror::words::{about, ago, counted, length, percent};
+use crate::mirror::words::{WHILE_PAUSED, about, ago, counted, length, percent};
 use crate::mirror::{Pace, Summary};
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
@@ -149,7 +149,7 @@ fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
 
 fn paused(recent: &Recent, now: Timestamp) -> Option<Verdict> {
     let (_, pause) = recent.pauses.iter().find(|(queue, _)| *queue == Queue::Ingest)?;
-    Some(VerdictKind::Paused.lasting("Paused", pause.since, now, "only the inventory daemon takes jobs"))
+    Some(VerdictKind::Paused.lasting("Paused", pause.since, now, WHILE_PAUSED))
 }
 
 /// No job is being worked on, and no daemon takes one from any state in which some wait.

@@ -188,7 +188,7 @@ struct ActionPage {
     action: ActionKind,
     /// What it does to its target, in the imperative.
     button: String,
-    effect: &'static str,
+    effect: String,
     is_destructive: bool,
     refused: Option<RefusalNotice>,
     plan: Option<Plan>,
@@ -279,7 +279,7 @@ impl ActionPage {
             target: target_in_words(target),
             target_href: target.page().map(|page| format!("{}{page}", frame.root)).unwrap_or_default(),
             on: target.to_string(),
-            effect: spec.effect,
+            effect: spec.effect(),
             is_destructive: kind.is_destructive() || plan.as_ref().is_some_and(|prepared| !prepared.removed.is_empty()),
             refused,
             plan: plan.map(|prepared| Plan::new(prepared, is_open)),

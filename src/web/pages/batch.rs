@@ -162,7 +162,7 @@ struct DiagnosisView {
 struct Reason {
     sentence: String,
     evidence: String,
-    remedy: &'static str,
+    fix: &'static str,
     items: Vec<Node>,
     more: String,
 }
@@ -390,7 +390,7 @@ fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> DiagnosisView {
     let reason = |cause: &Cause| Reason {
         sentence: cause.sentence.clone(),
         evidence: cause.evidence.clone(),
-        remedy: cause.remedy.unwrap_or_default(),
+        fix: cause.fix.unwrap_or_default(),
         // The page need not lead to itself.
         items: cause.items.iter().filter(|path| *path != own).map(|path| Node::item(path, root)).collect(),
         more: if cause.more_items > 0 { format!("and {} more", Count(cause.more_items)) } else { String::new() },

@@ -7,7 +7,6 @@ use crate::actions::{ActionKind, ActionSpec, Role, Target};
 use crate::mirror;
 use crate::views::show::visible;
 use crate::web::http::query::{Pairs, address};
-use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{BatchNode, JobNode, LockFolder, Path};
@@ -97,7 +96,7 @@ impl<'a> Buttons<'a> {
 
     /// The repair of a fault.
     pub(super) fn fault(self, fault: Fault, item: &str) -> Option<Button> {
-        if let RepairKind::Another(_) = fault.repair_kind_of(&Path::parse(item)) {
+        if fault.help(&Path::parse(item)).is_some() {
             return None;
         }
         // A path that is cut, or none that the grammar knows, names nothing that could be repaired.

@@ -74,13 +74,13 @@ pub(super) struct Fault {
     pub(super) since: Moment,
     pub(super) how: &'static str,
     pub(super) effect: &'static str,
-    pub(super) remedy: &'static str,
+    pub(super) fix: &'static str,
     pub(super) nodes: Vec<Node>,
     /// Repairs it, where the reader may.
     pub(super) repair: Option<Button>,
     /// Purges the item that shows it, where it may be one that nothing else helps and the reader may.
     pub(super) purge: Option<Button>,
-    /// How to repair it manually; empty if an action repairs it.
+    /// How to repair it manually where that is not its fix; empty if an action repairs it.
     pub(super) help: &'static str,
 }
 
@@ -89,7 +89,8 @@ pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> 
     let (kind, root) = (Kind::from_label(found.fault), buttons.root);
     let help = kind.map_or("", |kind| match kind.repair_kind_of(&Path::parse(&found.item)) {
         RepairKind::Another(help) => help,
-        RepairKind::Writes | RepairKind::BreaksLock => "",
+        // The fix is on the page in any case.
+        RepairKind::Writes | RepairKind::BreaksLock | RepairKind::Fix => "",
     });
     Fault {
         repair: kind.and_then(|kind| buttons.fault(kind, &found.item)),
@@ -99,7 +100,7 @@ pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> 
         since: Moment::new(found.since, now),
         how: found.how,
         effect: found.effect,
-        remedy: found.remedy,
+        fix: found.fix,
         nodes: found.nodes.iter().map(|path| Node::of(path, root)).collect(),
     }
 }

@@ -80,7 +80,7 @@ struct Cause {
     fault: &'static str,
     sentence: String,
     evidence: String,
-    remedy: &'static str,
+    fix: &'static str,
     since: Option<Moment>,
     /// The word before that: what is over was at an instant.
     since_word: &'static str,
@@ -197,7 +197,7 @@ impl DiagnosisView {
         let cause = |cause: &insight::Cause| Cause {
             sentence: cause.sentence.clone(),
             evidence: cause.evidence.clone(),
-            remedy: cause.remedy.unwrap_or_default(),
+            fix: cause.fix.unwrap_or_default(),
             since: cause.since.map(|since| Moment::new(since, now)),
             since_word: if cause.kind == CauseKind::Done { "at" } else { "since" },
             fault: fault(cause.kind),

@@ -14,7 +14,9 @@ use crate::web::state::State;
 
 mod checks;
 mod compared;
+mod dead_letters;
 mod errors;
+mod held;
 mod item;
 mod overview;
 mod pauses;
@@ -28,8 +30,8 @@ mod tasks;
 pub(super) fn routes() -> Vec<(&'static str, MethodRouter<State>)> {
     vec![
         ("/mill", get(overview::show)),
-        ("/mill/held", get(tasks::held).post(tasks::decide_held)),
-        ("/mill/dead-letters", get(tasks::dead).post(tasks::decide_dead)),
+        ("/mill/held", get(held::list).post(held::decide)),
+        ("/mill/dead-letters", get(dead_letters::list).post(dead_letters::decide)),
         ("/mill/errors", get(errors::list).post(errors::resolve)),
         ("/mill/reports", get(reports::list)),
         ("/mill/reports/{id}", get(reports::show)),

@@ -227,7 +227,7 @@ impl ErrorRow {
             found: Moment::new(*found, now),
             expected: visible(expected),
             actual: visible(actual),
-            why: visible(format!("{} {}", error.why, error.remedy).trim_end()),
+            why: visible(format!("{} {}", error.why, error.fix).trim_end()),
         }
     }
 }

@@ -81,7 +81,7 @@ struct Item {
     /// The time of day of `since`, if the title shows the age; else empty.
     clock: String,
     text: String,
-    remedy: String,
+    fix: String,
     page: Option<String>,
     link: &'static str,
 }
@@ -196,7 +196,7 @@ impl Item {
             as_of: stale_since.map(machine).unwrap_or_default(),
             clock: item.since.filter(|_| item.kind == "stopped").map(|at| clock(at, now)).unwrap_or_default(),
             text: item.text.clone(),
-            remedy: item.remedy.clone(),
+            fix: item.fix.clone(),
             page: item.page.clone(),
             link: item.link,
         }

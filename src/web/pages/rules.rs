@@ -294,7 +294,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::alerts::{Breaker, Budget, Remedy, Rule, Selector};
+    use crate::alerts::{Breaker, Budget, Rule, RuleAction, Selector};
 
     fn rule(mode: Mode) -> RuleOverview {
         let rule = Rule {
@@ -302,7 +302,7 @@ mod tests {
             alert: "A".to_owned(),
             labels: std::collections::BTreeMap::new(),
             mode,
-            remedy: Remedy::ResumeJobs,
+            action: RuleAction::ResumeJobs,
             select: Selector::default(),
             narrow_by: Vec::new(),
             budget: Budget { items: 5, per: Duration::from_hours(1) },

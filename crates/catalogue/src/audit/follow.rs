@@ -34,7 +34,7 @@ impl Catalogue {
         let outcome = follow(&mut session, follower, limit, tasks).await;
         let followed = session.end(outcome).await?;
         if followed.tasks > 0 {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(followed)
     }

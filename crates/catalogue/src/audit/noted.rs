@@ -39,7 +39,7 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = record(&mut session, store, user, changes).await;
         let stale = session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(stale)
     }
 }

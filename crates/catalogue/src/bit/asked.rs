@@ -147,7 +147,7 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = ask(&mut session, new).await;
         let is_new = session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(is_new)
     }
 

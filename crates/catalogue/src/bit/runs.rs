@@ -181,7 +181,7 @@ impl Catalogue {
         let outcome = advance(&mut session, lead, morsel, (to, asked), pages).await;
         let is_leading = session.end(outcome).await?;
         if !pages.is_empty() {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(is_leading)
     }
@@ -203,7 +203,7 @@ impl Catalogue {
         let outcome = end(&mut session, lead, (run, patience), then).await;
         let has_ended = session.end(outcome).await?;
         if has_ended && rings {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(has_ended)
     }

@@ -27,7 +27,7 @@ impl Catalogue {
         };
         let outcome = outcome.await;
         session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) ->
     let mut add = |what: String| {
         broken += 1;
         if broken <= MOST_FINDINGS {
-            findings.push(Finding { what, remedy: RESTORE });
+            findings.push(Finding { what, fix: RESTORE });
         }
     };
     let (mut seq, mut hash) = (0, [0; 32]);

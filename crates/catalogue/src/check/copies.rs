@@ -12,7 +12,7 @@ use crate::error::Error;
 struct CopyRule {
     sql: &'static str,
     what: &'static str,
-    remedy: &'static str,
+    fix: &'static str,
 }
 
 const LOOK: &str = "check the integrity of that store: its content shows which of the two is right";
@@ -48,7 +48,7 @@ const RULES: &[CopyRule] = &[
             LEFT JOIN audit_head ON audit_head.item = copies.item AND audit_head.store = copies.store
             WHERE audit_head.seq IS NULL OR audit_head.seq <> copies.seq LIMIT $1",
         what: "the content index and the last event of a copy differ:",
-        remedy: LOOK,
+        fix: LOOK,
     },
     CopyRule {
         sql: "SELECT audit_head.store, items.space, items.key
@@ -56,7 +56,7 @@ const RULES: &[CopyRule] = &[
             LEFT JOIN copies ON copies.item = audit_head.item AND copies.store = audit_head.store
             WHERE copies.item IS NULL LIMIT $1",
         what: "the content index lacks a copy that has an event:",
-        remedy: RESTORE,
+        fix: RESTORE,
     },
     CopyRule {
         // The entity tag is the last one that is known: an event of new properties may have none.
@@ -68,19 +68,19 @@ const RULES: &[CopyRule] = &[
                     CASE WHEN last.change = 'properties' THEN last.properties END)"
         ),
         what: "the content index differs from the audit log for a copy:",
-        remedy: RESTORE,
+        fix: RESTORE,
     },
     CopyRule {
         sql: with_events!("audit_head", ""),
         what: "the record of the last event of a copy (audit_head) differs from the audit log:",
-        remedy: RESTORE,
+        fix: RESTORE,
     },
     CopyRule {
         sql: "SELECT copies.store, items.space, items.key FROM copies JOIN items ON items.id = copies.item
             WHERE (copies.proof IS NULL) <> (copies.proven IS NULL) OR copies.proof NOT IN ('read', 'provider')
                 OR (copies.proof IS NOT NULL AND copies.is_deleted) LIMIT $1",
         what: "a copy has a proof without a time, of an unknown kind, or of content that was deleted:",
-        remedy: RESTORE,
+        fix: RESTORE,
     },
     CopyRule {
         sql: "SELECT store, space, key FROM bit_errors WHERE ended IS NULL AND NOT EXISTS (
@@ -88,7 +88,7 @@ const RULES: &[CopyRule] = &[
                 WHERE items.space = bit_errors.space AND items.key = bit_errors.key
                     AND bit_log.store = bit_errors.store AND bit_log.result = bit_errors.result) LIMIT $1",
         what: "a copy has a bit error (bit_errors) that is not in the log of checks:",
-        remedy: RESTORE,
+        fix: RESTORE,
     },
 ];
 
@@ -96,7 +96,7 @@ pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) ->
     for rule in RULES {
         for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
             let item = session.decode(item(&row, 0))?;
-            findings.push(Finding { what: format!("{} {item}", rule.what), remedy: rule.remedy });
+            findings.push(Finding { what: format!("{} {item}", rule.what), fix: rule.fix });
         }
     }
     Ok(())

@@ -86,7 +86,7 @@ impl Catalogue {
         let is_next =
             |task: &EndedTask| !task.follow_ups.is_empty() || task.outcome == Outcome::GivenBack || has_checked(task);
         if tasks.iter().any(is_next) {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(ours)
     }

@@ -128,7 +128,7 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = decide(&mut session, id, decision).await;
         let was_waiting = session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(was_waiting)
     }
 }

@@ -77,7 +77,7 @@ impl Catalogue {
         let outcome = release(&mut session).await;
         let released = session.end(outcome).await?;
         if released > 0 {
-            self.ring().await;
+            self.notify().await;
         }
         Ok(released)
     }

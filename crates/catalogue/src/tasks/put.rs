@@ -32,7 +32,7 @@ impl Catalogue {
         let mut session = self.database.begin().await?;
         let outcome = put(&mut session, tasks.to_vec()).await;
         let new = session.end(outcome).await?;
-        self.ring().await;
+        self.notify().await;
         Ok(new)
     }
 }

@@ -106,7 +106,7 @@ on_both! {
             world.tamper(change).await;
             let findings = world.catalogue.check().await.unwrap();
             let found = findings.iter().find(|finding| finding.what.contains(what));
-            assert!(found.is_some_and(|finding| !finding.remedy.is_empty()), "{change}: {findings:?}");
+            assert!(found.is_some_and(|finding| !finding.fix.is_empty()), "{change}: {findings:?}");
             for table in tables {
                 let key = match table {
                     "audit_log" => "seq",

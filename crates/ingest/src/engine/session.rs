@@ -17,7 +17,7 @@ use super::fence::Fence;
 use super::store_holds::StoreHolds;
 use super::volume_grants::Volumes;
 use super::workers::Workers;
-use crate::daemon::{Daemon, PausedBy};
+use crate::daemon::Daemon;
 use crate::services::Services;
 use crate::withdrawal::Restored;
 
@@ -143,10 +143,7 @@ impl Session {
 
     /// Whether a daemon takes work now, as far as the pause of `ingest` decides that.
     pub(crate) fn may_take(&self, daemon: Daemon) -> bool {
-        let is_paused = match daemon.spec().paused_by {
-            PausedBy::Ingest => *self.paused.borrow(),
-            PausedBy::Access | PausedBy::Nothing => false,
-        };
+        let is_paused = daemon.stops_with_ingest() && *self.paused.borrow();
         !(is_paused || *self.stopping.borrow())
     }
 

@@ -54,10 +54,10 @@ on_all! {
         };
         let stop = CancellationToken::new();
         let running = tokio::spawn(workers.run(stop.clone()));
-        let mut rings = catalogue.rings();
+        let mut notifications = catalogue.notifications();
         let waking = tokio::spawn(async move {
             loop {
-                rings.next().await;
+                notifications.next().await;
                 wake.notify_one();
             }
         });

@@ -13,7 +13,7 @@ use crate::job::{Job, JobChange, LockedJob};
 use crate::lock::{Claim, ClaimOutcome, Lock, Pause};
 use crate::path::{self, BatchNode, EntryName, JobNode, LockFolder, Path};
 use crate::record::Retry;
-use crate::state::JobState;
+use crate::state::{JobState, State as _};
 use crate::transaction::Transaction;
 
 /// For how long a note on a job's next attempt is taken to be as it was read.
@@ -80,7 +80,8 @@ impl Queue {
     }
 
     /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While
-    /// `ingest` is paused the list is empty, except for Recording: the inventory daemon continues.
+    /// `ingest` is paused the list is empty, unless jobs of the state go on meanwhile
+    /// ([`stops_when_paused`](crate::state::State::stops_when_paused)).
     ///
     /// # Errors
     /// When it cannot be read.
@@ -93,7 +94,7 @@ impl Queue {
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
             ])
             .await?;
-        let pause = pause.data().filter(|_| state != JobState::Recording);
+        let pause = pause.data().filter(|_| state.stops_when_paused());
         let paused = pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::Queue::Ingest), &data, &stat));
         let mut names = if paused.is_some() { Vec::new() } else { entries.children() };
         names.sort_unstable();

@@ -43,6 +43,8 @@ pub enum RepairKind {
     Writes,
     /// Breaking a lock.
     BreaksLock,
+    /// Something else: the fault's own fix.
+    Fix,
     /// Something else, in these words.
     Another(&'static str),
 }

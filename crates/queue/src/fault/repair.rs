@@ -1,6 +1,6 @@
 //! What kind of action repairs a fault, and an item that shows it.
 
-use super::kind::RepairKind::{self, Another};
+use super::kind::RepairKind::{self, Another, BreaksLock, Fix, Writes};
 use super::{Fault, Misnamed};
 use crate::path::Path;
 
@@ -29,6 +29,16 @@ impl Fault {
                 Another("check what it holds, then create it again with a valid id, or delete it by hand")
             }
             _ => self.repair_kind(),
+        }
+    }
+
+    /// What is to be done about one item that shows it; `None` where an action repairs that.
+    #[must_use]
+    pub fn help(self, item: &Path) -> Option<&'static str> {
+        match self.repair_kind_of(item) {
+            Writes | BreaksLock => None,
+            Fix => Some(self.fix()),
+            Another(help) => Some(help),
         }
     }
 }

@@ -119,7 +119,7 @@ impl Provisioning {
 
     /// How it is fixed.
     #[must_use]
-    pub fn remedy(self) -> &'static str {
+    pub fn fix(self) -> &'static str {
         match self {
             Self::WaitingForSpace => {
                 "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do. The daemons check again every five minutes, and five waiting jobs fill a daemon."

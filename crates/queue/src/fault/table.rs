@@ -1,6 +1,6 @@
 //! The table of faults: what each is called, what it does and stops, and how it is fixed.
 
-use super::kind::RepairKind::{self, Another, BreaksLock, Writes};
+use super::kind::RepairKind::{self, Another, BreaksLock, Fix, Writes};
 use super::kind::{Blocks, Severity};
 
 macro_rules! faults {
@@ -271,7 +271,7 @@ faults! {
         severity: Error,
         blocks: [State],
         has_own_alert: false,
-        repair: Another("start the daemons, or check their logs for the reason why they take no jobs"),
+        repair: Fix,
         is_unattended: false,
     }
     /// A state that no job leaves.
@@ -327,7 +327,7 @@ faults! {
         severity: Warning,
         blocks: [],
         has_own_alert: false,
-        repair: Another("purge finished items"),
+        repair: Fix,
         is_unattended: false,
     }
     /// A failed job that was resumed as often as makes sense.
@@ -364,7 +364,7 @@ impl Fault {
 
     /// How it is fixed.
     #[must_use]
-    pub fn remedy(self) -> &'static str {
+    pub fn fix(self) -> &'static str {
         self.spec().fix
     }
 

@@ -94,12 +94,6 @@ impl Path {
     pub fn object_lock(folder: LockFolder, identifier: &str) -> Self {
         Self::NamedLock(folder, super::lock_name(identifier).into())
     }
-
-    /// The lock of a local id, which is unique only together with its owner.
-    #[must_use]
-    pub fn local_id_lock(local_id: &str, owner: &str) -> Self {
-        Self::NamedLock(LockFolder::LocalId, super::lock_name(&format!("{local_id}_{owner}")).into())
-    }
 }
 
 #[cfg(test)]
@@ -164,6 +158,5 @@ mod tests {
         assert_eq!(notes.any_child("today"), Path::Unexpected("/jobs/jid0000000042/notes/today".into()));
         assert_eq!(Path::Foreign.any_child("config"), Path::Foreign);
         assert_eq!(Path::object_lock(LockFolder::Storage, "ark:/1/2").to_string(), "/locks/storage/ark_1_2");
-        assert_eq!(Path::local_id_lock("a:/b/c", "me").to_string(), "/locks/localid/a_b_c_me");
     }
 }

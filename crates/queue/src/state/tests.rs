@@ -102,6 +102,15 @@ fn daemons_work_on_the_success_path_only_and_each_of_its_states_has_limits() {
 }
 
 #[test]
+fn a_pause_stops_every_state_that_daemons_work_on_but_recording() {
+    for state in JobState::ALL {
+        let stops = state.is_worked_on() && *state != JobState::Recording;
+        assert_eq!(state.stops_when_paused(), stops, "{state}");
+    }
+    assert!(BatchState::ALL.iter().all(|state| state.stops_when_paused() == state.is_worked_on()));
+}
+
+#[test]
 fn a_job_has_content_from_downloading_on_until_it_is_not_worked_on_any_more() {
     let of = |is: fn(JobState) -> bool| -> Vec<_> {
         JobState::ALL.iter().filter(|state| is(**state)).map(|state| state.label()).collect()

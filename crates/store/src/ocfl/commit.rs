@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use crate::digest::Digests;
 use crate::ocfl::chunks;
-use crate::ocfl::clean::Unnamed;
 use crate::ocfl::error::OcflError;
 use crate::ocfl::finish::is_race;
 use crate::ocfl::inventory::Inventory;
@@ -65,20 +64,6 @@ impl Writer {
         object.finish(version, &digest, before).await?;
         object.remove_all_unnamed(version, &inventory, (!has_more).then_some(content)).await?;
         Ok(version)
-    }
-
-    /// Gives the version up, and removes what was stored for it.
-    ///
-    /// # Errors
-    /// Those of the store; what is left then is removed by the writer that makes this version.
-    pub async fn abandon(self) -> Result<(), OcflError> {
-        match self.object.decided(self.version).await? {
-            Some(decided) => self.object.remove_unnamed(self.version, self.content, &decided.inventory).await?,
-            None => {
-                self.object.whole_folder(&path::content_folder(self.version, self.content), Unnamed::Remove).await?
-            }
-        };
-        Ok(())
     }
 }
 

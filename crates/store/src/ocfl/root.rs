@@ -1,7 +1,7 @@
 //! A storage root: a space that holds objects.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -84,13 +84,6 @@ impl Root {
             Ok(Some(_)) => Self::open(store, space).await.map(Some),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Has the temporary files in which large inventories are sorted in this directory, and not in the system's, which may
-    /// be in memory. They have no names, and up to four times the size of each inventory that is in use.
-    #[must_use]
-    pub fn with_temporary_directory(self, directory: PathBuf) -> Self {
-        Self { directory: directory.into(), ..self }
     }
 
     /// The folder in which an object lies in every root, without a slash at its end.

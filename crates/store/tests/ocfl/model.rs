@@ -106,7 +106,7 @@ async fn run(changes: Vec<Change>) {
         }
         assert!(paths(&writer).iter().eq(files.keys()));
     }
-    writer.abandon().await.unwrap();
+    drop(writer);
     assert_eq!(read_all(&object).await, versions);
     if !versions.is_empty() {
         assert!(object.verify().await.unwrap().is_valid());

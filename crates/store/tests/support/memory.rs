@@ -17,6 +17,7 @@ use queuekeeper_store::store::{
     UserProperties, Written,
 };
 use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Key, SpaceName, Store, StoreName};
+use queuekeeper_testkit::faulty::or_unknown;
 
 use super::steps::Steps;
 
@@ -325,7 +326,7 @@ impl Store for MemoryStore {
                 self.change(copy).await.map_err(|kind| self.error(Operation::Copy, to, kind))?;
             Ok(Written { size, etag, digests })
         };
-        control.or_unknown(&self.name, to, copied).await
+        or_unknown(control, &self.name, to, copied).await
     }
 
     async fn delete(&self, item: &Item, tag: Option<&EntityTag>) -> Result<bool, Error> {

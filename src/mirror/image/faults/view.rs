@@ -81,16 +81,16 @@ impl Image {
             }
         });
         nodes.truncate(NODES);
-        let (mut how, mut remedy) = (how?, fix.unwrap_or_else(|| suspicion.fault.remedy()));
+        let (mut how, mut fix) = (how?, fix.unwrap_or_else(|| suspicion.fault.fix()));
         let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
         if is_provisioning && suspicion.fault == Fault::StuckState {
             let is_served = self.own.workers(JobState::Provisioning) > 0;
             let cause = Provisioning::cause(self.locked_in_provisioning(), fault_query.space, is_served);
-            (how, remedy) = (cause.how(), cause.remedy());
+            (how, fix) = (cause.how(), cause.fix());
         }
         let since = fault_query.offset.to_own(suspicion.since_ms);
         let effect = suspicion.fault.effect();
-        Some(FoundFault { fault: suspicion.fault, item: item.clone(), since, how, effect, remedy, nodes })
+        Some(FoundFault { fault: suspicion.fault, item: item.clone(), since, how, effect, fix, nodes })
     }
 
     /// What each locked job in Provisioning needs. As many daemons as there are hold them.

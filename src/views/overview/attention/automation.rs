@@ -28,7 +28,7 @@ pub(super) fn items(overview: &RulesStatus, now: Timestamp) -> Vec<Attention> {
         };
         items.push(Attention {
             since: Some(pause.since),
-            remedy: "Unpause it on the rules page.".to_owned(),
+            fix: "Unpause it on the rules page.".to_owned(),
             ..of_rules(
                 "automation_paused",
                 Severity::Warn,
@@ -39,7 +39,7 @@ pub(super) fn items(overview: &RulesStatus, now: Timestamp) -> Vec<Attention> {
     }
     if let Some(problem) = &overview.problem {
         items.push(Attention {
-            remedy: "Grant queuekeeper the right to create znodes there, or delete the znode that is in the way."
+            fix: "Grant queuekeeper the right to create znodes there, or delete the znode that is in the way."
                 .to_owned(),
             ..of_rules(
                 "automation_blocked",
@@ -51,7 +51,7 @@ pub(super) fn items(overview: &RulesStatus, now: Timestamp) -> Vec<Attention> {
     }
     if overview.is_audit_unwritable {
         items.push(Attention {
-            remedy: "Make FILE.alerts next to the file of --audit.file writable; the server's log has the reason. No \
+            fix: "Make FILE.alerts next to the file of --audit.file writable; the server's log has the reason. No \
                      restart is needed."
                 .to_owned(),
             ..of_rules(
@@ -69,7 +69,7 @@ pub(super) fn items(overview: &RulesStatus, now: Timestamp) -> Vec<Attention> {
         let held: Vec<_> = holds.iter().map(|hold| brief(&hold.collection, LONG)).collect();
         items.push(Attention {
             since: holds.iter().map(|hold| hold.since).min(),
-            remedy: format!("Release {} on the locks page, or restore the rule.", them(held.len())),
+            fix: format!("Release {} on the locks page, or restore the rule.", them(held.len())),
             ..of_rules(
                 "automation_orphan",
                 Severity::Bad,
@@ -92,7 +92,7 @@ const SHOWN: usize = 10;
 /// Unexpected znodes below /queuekeeper.
 pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
     let shown = found.iter().take(SHOWN).map(|found| Attention {
-        remedy: brief(&found.remedy, LONG * 2),
+        fix: brief(&found.fix, LONG * 2),
         ..item(
             "automation_foreign",
             if found.stops { Severity::Bad } else { Severity::Warn },
@@ -104,7 +104,7 @@ pub(super) fn foreign((found, more): &(Vec<Foreign>, usize)) -> Vec<Attention> {
     let more = more + found.len().saturating_sub(SHOWN);
     if more > 0 {
         items.push(Attention {
-            remedy: "Inspect them in the tree, and delete those that do not belong there.".to_owned(),
+            fix: "Inspect them in the tree, and delete those that do not belong there.".to_owned(),
             page: Some("tree/queuekeeper".to_owned()),
             link: "Show znodes",
             ..item(
@@ -139,7 +139,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
     if let Some(breaker) = &rule.breaker {
         items.push(Attention {
             since: Some(breaker.since),
-            remedy: "Find out why so many actions were triggered, then reset the breaker on the rules page.".to_owned(),
+            fix: "Find out why so many actions were triggered, then reset the breaker on the rules page.".to_owned(),
             ..of_rules(
                 "breaker_open",
                 Severity::Bad,
@@ -159,7 +159,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
             None => "the maximum number of times".to_owned(),
         };
         items.push(Attention {
-            remedy: format!("An operator has to take care of {}.", them(named.len())),
+            fix: format!("An operator has to take care of {}.", them(named.len())),
             ..of_rules(
                 "automation_gave_up",
                 Severity::Bad,
@@ -170,7 +170,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
     }
     if let Some(why) = &rule.unreadable {
         items.push(Attention {
-            remedy: "The rule executes no actions until this is fixed.".to_owned(),
+            fix: "The rule executes no actions until this is fixed.".to_owned(),
             ..of_rules(
                 "automation_failing",
                 Severity::Bad,
@@ -183,7 +183,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
     if let Some((words, since)) = rule.waiting.iter().find(|(_, since)| lasts(*since)) {
         items.push(Attention {
             since: Some(*since),
-            remedy: if is_paused {
+            fix: if is_paused {
                 "Unpause all automatic action on the rules page."
             } else {
                 "Nothing needs to be done; it can be paused on the rules page."
@@ -215,7 +215,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
         };
         items.push(Attention {
             since: rule.holds.iter().map(|hold| hold.since).min(),
-            remedy: until,
+            fix: until,
             ..of_rules(
                 "automation_holds",
                 Severity::Warn,

@@ -11,7 +11,7 @@ pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
         OpenBitErrors::Open(count, oldest) => Some(Attention {
             since: *oldest,
             is_oldest: *count > 1,
-            remedy: format!(
+            fix: format!(
                 "The page of bit errors and queuekeeper mill errors show why {} is still open, and what can be done.",
                 if *count == 1 { "it" } else { "each" }
             ),
@@ -29,7 +29,7 @@ pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
             )
         }),
         OpenBitErrors::Unknown(why) => Some(Attention {
-            remedy: "Check that the catalogue's database is running and responds.".to_owned(),
+            fix: "Check that the catalogue's database is running and responds.".to_owned(),
             ..item(
                 "bit_errors_unknown",
                 Severity::Warn,
@@ -55,10 +55,10 @@ mod tests {
             (&*one.title, one.since, one.is_oldest, one.severity),
             ("1 open bit error", at, false, Severity::Bad)
         );
-        assert!(one.remedy.contains("why it is still open"), "{}", one.remedy);
+        assert!(one.fix.contains("why it is still open"), "{}", one.fix);
         let many = open(&OpenBitErrors::Open(1_200, at)).unwrap();
         assert_eq!((&*many.title, many.page.as_deref()), ("1,200 open bit errors", Some("mill/errors")));
-        assert!(many.remedy.contains("why each is still open"), "{}", many.remedy);
+        assert!(many.fix.contains("why each is still open"), "{}", many.fix);
         let unknown = open(&OpenBitErrors::Unknown("the catalogue cannot be read".to_owned())).unwrap();
         assert_eq!((&*unknown.text, unknown.severity), ("The catalogue cannot be read.", Severity::Warn));
     }

@@ -56,7 +56,7 @@ pub(super) fn without_jobs((count, oldest): &(u64, Option<Batch>)) -> Option<Att
     Some(Attention {
         since: oldest.entered,
         is_oldest: *count > 1,
-        remedy: match count {
+        fix: match count {
             1 => "Ask the depositor to correct what the message names and to deposit again; then delete the batch.",
             _ => "Ask the depositors to correct what the messages name and to deposit again; then delete the batches.",
         }
@@ -82,7 +82,7 @@ fn by_operator(jobs: u64) -> Option<Attention> {
         }
     };
     Some(Attention {
-        remedy: "Nothing needs to be fixed: resume or delete them when the reason no longer applies.".to_owned(),
+        fix: "Nothing needs to be fixed: resume or delete them when the reason no longer applies.".to_owned(),
         page: Some("jobs?state=failed".to_owned()),
         link: "Show jobs",
         ..item(
@@ -117,7 +117,7 @@ fn group(group: &FailureGroup) -> Attention {
     Attention {
         since: group.oldest,
         is_oldest: group.count > 1,
-        remedy: format!("Resolve the problem named in the message, then resume {them}; or delete {them}."),
+        fix: format!("Resolve the problem named in the message, then resume {them}; or delete {them}."),
         page: Some(format!("jobs?group={}", group.key)),
         link: "Show jobs",
         ..item(

@@ -78,7 +78,7 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
         1 => format!("1 job is Held with {with}."),
         jobs => format!("{} jobs are Held with {with}.", Count(jobs)),
     };
-    let remedy = match summary.held_with_collection {
+    let fix = match summary.held_with_collection {
         0 => format!("Release {what}."),
         1 => format!("Release {what}, and then {theirs} Held job."),
         _ => format!("Release {what}, and then {theirs} Held jobs."),
@@ -90,7 +90,7 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
     Some(Attention {
         since: holds.named.first().and_then(|(_, pause)| pause.since),
         is_oldest: holds.count > 1,
-        remedy,
+        fix,
         page: Some("locks?kind=collection".to_owned()),
         link: "Show locks",
         ..item("held", Severity::Warn, title, format!("{}{text}", holders(holds)))
@@ -104,7 +104,7 @@ pub(super) fn stores(held: &[(Arc<str>, Pause)]) -> impl Iterator<Item = Attenti
         let effect = "Nothing more is written into it: jobs whose objects go there wait in Storing, and archives that go there are not made.";
         Attention {
             since: pause.since,
-            remedy: "Release the store once the reason for the hold is resolved.".to_owned(),
+            fix: "Release the store once the reason for the hold is resolved.".to_owned(),
             page: Some("locks#stores".to_owned()),
             link: "Show held stores",
             ..item(
@@ -124,7 +124,7 @@ fn left_over_jobs(jobs: u64) -> Option<Attention> {
         _ => "Daemons do not release them.",
     };
     Some(Attention {
-        remedy: format!("Release {}.", if jobs == 1 { "it" } else { "them" }),
+        fix: format!("Release {}.", if jobs == 1 { "it" } else { "them" }),
         page: Some("jobs?state=held".to_owned()),
         link: "Show jobs",
         ..item(
@@ -143,7 +143,7 @@ fn by_operator(jobs: u64) -> Option<Attention> {
         _ => "They stay Held until an operator releases them. The page of each shows who holds it, and why.",
     };
     Some(Attention {
-        remedy: format!("Release {} when the reason no longer applies.", if jobs == 1 { "it" } else { "them" }),
+        fix: format!("Release {} when the reason no longer applies.", if jobs == 1 { "it" } else { "them" }),
         page: Some("jobs?state=held".to_owned()),
         link: "Show jobs",
         ..item(
@@ -215,7 +215,7 @@ mod tests {
         let held = summary.jobs.get_mut(Some(JobState::Held));
         (held.count, held.by_operator) = (all, by_operator);
         let items = super::all(&summary, &holds(collections, &[]));
-        items.map(|item| format!("{}: {}", item.title, item.remedy)).collect()
+        items.map(|item| format!("{}: {}", item.title, item.fix)).collect()
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) fn overdue(mail: &MailNote, now: Timestamp) -> Option<Attention> {
     Some(Attention {
         since: Some(mail.since),
         is_oldest: true,
-        remedy:
+        fix:
             "Check --mail.server of the processes with daemons, and the server's answers; the mail is sent once the server accepts it."
                 .to_owned(),
         page: Some("daemons".to_owned()),

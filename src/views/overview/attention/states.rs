@@ -32,7 +32,7 @@ pub(super) fn no_daemon(summary: &Summary, recent: &Recent) -> Option<Attention>
     Some(Attention {
         since: idle.iter().filter_map(|stopped| stopped.since).min(),
         is_oldest: idle.len() > 1,
-        remedy: cause.and_then(|cause| cause.remedy).unwrap_or(Fault::NoDaemon.remedy()).to_owned(),
+        fix: cause.and_then(|cause| cause.fix).unwrap_or(Fault::NoDaemon.fix()).to_owned(),
         page: Some(format!("jobs?state={}", first.state.label())),
         link: "Show jobs",
         ..item(Fault::NoDaemon.label(), Severity::Bad, title, format!("{text}{others}"))
@@ -58,7 +58,7 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         let causes = || stopped.diagnosis.causes.iter().filter(|cause| !is_of_its_own(cause));
         let decisive = causes().next()?;
         let is_paused = stopped.diagnosis.causes.iter().any(|cause| cause.kind == CauseKind::QueuePaused);
-        if is_paused && decisive.remedy.is_none() {
+        if is_paused && decisive.fix.is_none() {
             return None;
         }
         let mut text: Vec<&str> = causes().take(CAUSES).map(|cause| &*cause.sentence).collect();
@@ -66,7 +66,7 @@ pub(super) fn stopped(recent: &Recent) -> Vec<Attention> {
         text.extend(evidence.filter(|_| text.len() == 1));
         Some(Attention {
             since: stopped.since,
-            remedy: causes().find_map(|cause| cause.remedy).unwrap_or_default().to_owned(),
+            fix: causes().find_map(|cause| cause.fix).unwrap_or_default().to_owned(),
             page: Some(format!("jobs?state={}", stopped.state.label())),
             link: "Show jobs",
             ..item(

@@ -57,7 +57,7 @@ fn stopped(state: JobState, kind: CauseKind, sentence: &str) -> Stopped {
         kind,
         sentence: sentence.to_owned(),
         evidence: String::new(),
-        remedy: None,
+        fix: None,
         since: None,
         items: Vec::new(),
         more: 0,

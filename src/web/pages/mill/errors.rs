@@ -60,7 +60,7 @@ struct ErrorRow {
     detail: String,
     /// Why it is not repaired yet.
     why: String,
-    remedy: String,
+    fix: String,
     proof: ProofLines,
     /// What the reader may decide now: what the button says, its value, and what it does.
     buttons: Vec<(String, &'static str, &'static str)>,
@@ -165,7 +165,7 @@ impl ErrorRow {
             store: error.store.clone(),
             detail: visible(&error.detail),
             why: visible(&error.why),
-            remedy: visible(&error.remedy),
+            fix: visible(&error.fix),
             proof: proof_lines(&error.proof),
             buttons: possible.map(button).collect(),
             found: Moment::new(error.found, now),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::alerts::{Remedy, Rule, Selector};
+use crate::alerts::{Rule, RuleAction, Selector};
 use crate::views::show::{counted, percent, visible};
 use queuekeeper_queue::state::State as _;
 
@@ -38,21 +38,12 @@ pub(super) fn when(rule: &Rule) -> String {
 /// What it does then, and on what.
 pub(super) fn does(rule: &Rule) -> String {
     let select = &rule.select;
-    let does = match rule.remedy {
-        Remedy::HoldCollections => {
-            let states = states(select);
-            let undo = if rule.is_undone { "; released with the jobs it held when the alert is resolved" } else { "" };
-            return format!(
-                "Holds the collections whose jobs in {states} need most working storage, while jobs wait for it{undo}."
-            );
-        }
-        Remedy::ResumeJobs => "Resumes jobs",
-        Remedy::ReleaseJobs => "Releases jobs of free collections",
-        Remedy::DeleteJobs => "Deletes jobs",
-        Remedy::PurgeJobs => "Purges jobs",
-        Remedy::RepairFaults => "Repairs",
-        Remedy::BreakLocks => "Breaks locks that show",
-    };
+    let does = rule.action.sentence();
+    if rule.action == RuleAction::HoldCollections {
+        let states = states(select);
+        let undo = if rule.is_undone { "; released with the jobs it held when the alert is resolved" } else { "" };
+        return format!("{does} whose jobs in {states} need most working storage, while jobs wait for it{undo}.");
+    }
     if !select.faults.is_empty() {
         let faults: Vec<_> = select.faults.iter().map(|fault| fault.title().to_lowercase()).collect();
         return format!("{does}: {}.", faults.join(", "));
@@ -72,7 +63,7 @@ pub(super) fn does(rule: &Rule) -> String {
 /// What keeps it from doing too much.
 pub(super) fn limits(rule: &Rule) -> String {
     let share = rule.max_share.map(|share| format!(", {} of the jobs in their state within an hour", percent(share)));
-    let at_once = if rule.remedy == Remedy::HoldCollections { "at once" } else { "for one alert" };
+    let at_once = if rule.action == RuleAction::HoldCollections { "at once" } else { "for one alert" };
     format!(
         "At most {} {at_once}, {} within {}{}; cooldown {}; {} per item, then it is left to an operator.",
         rule.select.limit,

@@ -28,10 +28,10 @@ fn jobs_stay_in_provisioning_for_want_of_space_a_grant_or_a_daemon() {
 #[test]
 fn each_cause_is_shown_and_fixed_in_its_own_words() {
     let all = [P::WaitingForSpace, P::LockedWithSpace, P::Locked, P::WaitingForGrant, P::NoDaemon];
-    for words in [all.map(Provisioning::how), all.map(Provisioning::remedy)] {
+    for words in [all.map(Provisioning::how), all.map(Provisioning::fix)] {
         assert_eq!(words.iter().collect::<BTreeSet<_>>().len(), all.len(), "{words:?}");
         assert!(words.iter().all(|words| words.ends_with('.')), "{words:?}");
     }
     assert!(P::WaitingForSpace.how().contains("wait for working storage"));
-    assert!(P::WaitingForSpace.remedy().starts_with("Free or enlarge working storage"));
+    assert!(P::WaitingForSpace.fix().starts_with("Free or enlarge working storage"));
 }

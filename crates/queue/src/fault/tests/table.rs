@@ -12,7 +12,7 @@ fn every_fault_has_a_name_of_its_own_and_sentences_that_end() {
     for (index, fault) in Fault::ALL.into_iter().enumerate() {
         assert_eq!(fault as usize, index);
         assert_eq!(Fault::from_label(fault.label()), Some(fault));
-        for words in [fault.effect(), fault.remedy()] {
+        for words in [fault.effect(), fault.fix()] {
             assert!(words.ends_with('.') && !words.contains("  "), "{fault}: {words}");
         }
     }
@@ -25,7 +25,7 @@ fn every_fault_has_a_name_of_its_own_and_sentences_that_end() {
 fn a_fault_of_the_table_is_shown_with_its_own_row() {
     let fault = Fault::UnfinishedCreation;
     assert_eq!([fault.label(), fault.title()], ["unfinished_creation", "Unfinished creation"]);
-    assert!(fault.effect().starts_with("A daemon that acquires it") && fault.remedy().starts_with("Purge it"));
+    assert!(fault.effect().starts_with("A daemon that acquires it") && fault.fix().starts_with("Purge it"));
     assert_eq!(format!("{fault:>20}"), " unfinished_creation");
     assert_eq!([fault, Fault::StrayEntry].map(|fault| fault.severity().label()), ["error", "warning"]);
 }

@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use queuekeeper_catalogue::as_is::Probed;
+use queuekeeper_catalogue::probe::Probed;
 use queuekeeper_catalogue::{Catalogue, ErrorKind};
 
 use super::support::{SERVER, World, as_worker, look, new_postgres_url, on_both};
