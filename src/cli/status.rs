@@ -285,7 +285,7 @@ fn others(overview: &Overview, now: Timestamp, screen: &mut Screen) {
         table.row([of, items.state.to_owned(), count(items.count), ago(items.oldest_entered, now)]);
     }
     for locks in overview.locks.iter().filter(|locks| locks.count > 0) {
-        let of = format!("locks: {}", locks.name);
+        let of = format!("locks: {}", locks.title.to_lowercase());
         table.row([of, String::new(), count(locks.count), ago(locks.oldest_created, now)]);
     }
     screen.table(&table);
