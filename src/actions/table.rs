@@ -173,7 +173,7 @@ target_actions! {
         /// Withdraws it with its jobs.
         Withdraw [
             role: Operator,
-            summary: "Withdraw a batch whose jobs have not left Pending, with all of them",
+            summary: "Withdraw a batch and all its jobs, while none has left Pending",
             effect: "It is deleted with all its jobs, or nothing is changed. This is possible until the first of them leaves Pending. No report is sent. Uploaded files are removed by cleanup. This cannot be undone.",
             applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Withdrawal)),
         ]

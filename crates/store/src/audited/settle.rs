@@ -105,7 +105,7 @@ impl<S: Store + ?Sized> Audited<S> {
             let intent = lease.intent().await;
             let decided = if self.abort.is_cancelled() {
                 let looked = timeout(LAST_LOOK, self.decide(&intent)).await;
-                looked.map_err(|_| format!("a look at it took longer than {} s", LAST_LOOK.as_secs()))?
+                looked.map_err(|_| format!("checking the store timed out after {} s", LAST_LOOK.as_secs()))?
             } else {
                 self.decide(&intent).await
             };
@@ -116,7 +116,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 // Another client's content is there: what was sent, under its condition, comes too late.
                 Ok(Settlement::Observed { why, .. }) => return Err(why),
                 Ok(Settlement::NotDone) => as_before(&intent).to_owned(),
-                Err(error) => format!("a look at it failed: {error}"),
+                Err(error) => format!("checking the store failed: {error}"),
             };
             let wait = backoff.next();
             if Instant::now() + wait > until {

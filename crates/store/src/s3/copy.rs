@@ -165,7 +165,7 @@ impl Inner {
             Some(answer) => answer,
             None => timeout(LAST_ANSWER, answer).await.map_err(|_| {
                 let endpoint = &self.target.endpoint;
-                ErrorKind::Unknown(format!("{INTERRUPTED}, and {endpoint} may go on with the copy by itself"))
+                ErrorKind::Unknown(format!("{INTERRUPTED}, and {endpoint} may still complete the copy"))
             })?,
         };
         let failure = match answer {

@@ -201,7 +201,7 @@ async fn a_copy_by_one_request_that_is_ended_is_known_where_its_answer_comes_soo
             Ok(written) => assert!(comes && fixture.store.head(&to).await.unwrap().unwrap().etag == written.etag),
             Err(error) => {
                 let is_unknown =
-                    matches!(&error.kind, ErrorKind::Unknown(why) if why.contains("may go on with the copy"));
+                    matches!(&error.kind, ErrorKind::Unknown(why) if why.contains("may still complete the copy"));
                 assert!(!comes && is_unknown, "{error}");
             }
         }
