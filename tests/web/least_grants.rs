@@ -136,7 +136,7 @@ async fn report(catalogue: &Catalogue) {
         marker: None,
         error: None,
         items: 1,
-        looked: 0,
+        scanned: 0,
     };
     assert!(catalogue.begin_loop(&lead, std::slice::from_ref(&morsel), LIMIT).await.unwrap());
     let lead = catalogue.lead("bit-integrity", holder, LIMIT).await.unwrap().unwrap();

@@ -163,7 +163,7 @@ impl Producer {
                         marker: None,
                         error: None,
                         items: account.figure(&figures, Counter::SpaceItems, source, space),
-                        looked: 0,
+                        scanned: 0,
                     });
                 }
             }

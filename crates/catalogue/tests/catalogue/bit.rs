@@ -39,7 +39,7 @@ fn morsel() -> Morsel {
         marker: None,
         error: None,
         items: 3,
-        looked: 0,
+        scanned: 0,
     }
 }
 

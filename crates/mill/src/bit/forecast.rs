@@ -138,7 +138,7 @@ struct Part {
 fn unlisted(account: &Account, morsel: &Morsel, figures: &Figures) -> Amount {
     let of = |counter| account.figure(figures, counter, &morsel.source, &morsel.space);
     let (all, bytes) = (of(Counter::SpaceItems), of(Counter::SpaceBytes));
-    let items = morsel.items.saturating_sub(morsel.looked);
+    let items = morsel.items.saturating_sub(morsel.scanned);
     let share = u128::from(bytes) * u128::from(items) / u128::from(all.max(1));
     Amount { items, bytes: u64::try_from(share).unwrap_or(u64::MAX) }
 }

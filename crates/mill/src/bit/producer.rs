@@ -199,7 +199,7 @@ impl BitProducer {
                     destination: name.clone(),
                     marker: None,
                     error: None,
-                    looked: 0,
+                    scanned: 0,
                 }));
             }
         }

@@ -239,7 +239,7 @@ fn morsel() -> Morsel {
         marker: None,
         error: None,
         items: 3,
-        looked: 0,
+        scanned: 0,
     }
 }
 
