@@ -80,7 +80,7 @@ pub struct Recent {
 pub enum OpenBitErrors {
     /// There is no mill, or it was not asked.
     #[default]
-    NotAsked,
+    NotRead,
     /// How many there are, and when the oldest was found.
     Open(u64, Option<Timestamp>),
     /// Why that is not known: one sentence without a full stop.

@@ -260,5 +260,5 @@ async fn actions_are_done(world: &World, routes: &[Route], catalogue: &Catalogue
     }
     assert_eq!(program.failures("/queuekeeper/clock"), [""; 0]);
     assert!(!catalogue.repair_stops().await.unwrap().is_empty(), "repairs were stopped");
-    assert!(!catalogue.asked_checks("account1", None, 10).await.unwrap().is_empty(), "checks were requested");
+    assert!(!catalogue.requested_checks("account1", None, 10).await.unwrap().is_empty(), "checks were requested");
 }

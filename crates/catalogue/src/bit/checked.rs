@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key, StoreName};
 
-use super::asked::AskedPart;
 use super::counts::Deltas;
 use super::items::LoneItem;
+use super::requested::RequestedPart;
 use super::{LISTED, NOTHING, SUCCESS, errors};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
@@ -104,8 +104,8 @@ pub struct CheckedPart {
     pub run: Option<u64>,
     /// The page, where the task was of one.
     pub page: Option<PageEnd>,
-    /// How far a check is that a person asked for, where the task was of one.
-    pub asked: Option<AskedPart>,
+    /// How far a check is that was requested, where the task was of one.
+    pub requested: Option<RequestedPart>,
     /// What was checked.
     pub items: Vec<CheckedItem>,
     /// How many items and bytes were skipped, as the policy of the store wants it.
@@ -118,12 +118,12 @@ impl CheckedPart {
     /// Items that were checked outside of runs.
     #[must_use]
     pub fn of(account: String, store: StoreName, items: Vec<CheckedItem>) -> Self {
-        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0), is_being_stored: false }
+        Self { account, store, run: None, page: None, requested: None, items, skipped: (0, 0), is_being_stored: false }
     }
 
     /// Whether many items were checked, those alone with which nothing was known to be wrong.
     fn is_of_page(&self) -> bool {
-        self.page.is_some() || self.asked.as_ref().is_some_and(|asked| asked.is_of_space)
+        self.page.is_some() || self.requested.as_ref().is_some_and(|requested| requested.is_of_space)
     }
 }
 

@@ -27,8 +27,8 @@ pub struct BitRun {
     pub store: StoreName,
     /// The space, as the account names it.
     pub space: SpaceName,
-    /// Which proof was asked for.
-    pub asked: String,
+    /// Which proof was requested.
+    pub requested: String,
     /// When it began, by the database's clock.
     pub started: Timestamp,
     /// When all its checks had been requested.
@@ -158,11 +158,11 @@ impl Catalogue {
         &self,
         lead: &Lead,
         morsel: &Morsel,
-        (to, asked): (&Advance, &str),
+        (to, requested): (&Advance, &str),
         pages: &[NewPage],
     ) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
-        let outcome = advance(&mut session, lead, morsel, (to, asked), pages).await;
+        let outcome = advance(&mut session, lead, morsel, (to, requested), pages).await;
         let is_leading = session.end(outcome).await?;
         if !pages.is_empty() {
             self.ring().await;
@@ -197,7 +197,7 @@ async fn advance(
     session: &mut Session,
     lead: &Lead,
     morsel: &Morsel,
-    (to, asked): (&Advance, &str),
+    (to, requested): (&Advance, &str),
     pages: &[NewPage],
 ) -> Result<bool, Error> {
     let Morsel { account, space, source: store, .. } = morsel;
@@ -213,7 +213,7 @@ async fn advance(
     let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten, origin)
         VALUES ($1, $2, $3, $4, $5, {now}, FALSE, $6)
         ON CONFLICT (account, store, space, loop) DO UPDATE SET asked = excluded.asked RETURNING id";
-    let row = session.row(new, values![lead.number, account, store, space, asked, origin.as_ref()]).await?;
+    let row = session.row(new, values![lead.number, account, store, space, requested, origin.as_ref()]).await?;
     let run = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or_default();
     let values = pages.iter().flat_map(|page| {
         let NewPage { behind, last, items, bytes } = page;
@@ -255,7 +255,7 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         account: row.get(2)?,
         store: row.need(3, |name: String| name.parse::<StoreName>())?,
         space: row.need(4, |name: String| name.parse::<SpaceName>())?,
-        asked: row.get(5)?,
+        requested: row.get(5)?,
         started: row.time(6)?,
         listed: row.parse(7, Timestamp::from_millisecond)?,
         ended: row.parse(8, Timestamp::from_millisecond)?,

@@ -9,11 +9,11 @@ use queuekeeper_catalogue::repairs::{NewRepair, RepairStarted};
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::Item;
 
-use super::asked::offers;
 use super::checker::{Checker, said};
 use super::decide::decide;
 use super::repair::{AskFor, RepairLimits, RepairMode, RepairStart, start};
 use super::report::Statement;
+use super::requested::offers;
 use super::verdict::{Fixity, Look, Offer, Remedy, Sighting, Sources, Verdict};
 use crate::account::Account;
 use crate::audit::MILL;

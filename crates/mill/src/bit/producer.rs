@@ -75,7 +75,7 @@ pub struct BitProducer {
     pub part: u64,
     /// How many spaces are gone through at once.
     pub at_once: usize,
-    /// Whether a report on each space is asked for when its checks have ended.
+    /// Whether a report on each space is requested when its checks have ended.
     pub reports: bool,
     /// Who this process is.
     pub holder: Uuid,
@@ -135,9 +135,9 @@ impl BitProducer {
                     (Advance::Failed(why), Vec::new())
                 }
             };
-            let asked = self.accounts.get(&morsel.account).map(|account| account.proof_policy(&morsel.source));
-            let asked = asked.unwrap_or_default().to_string();
-            let advanced = self.catalogue.advance_bit(&lead, morsel, (&to, &asked), &pages).await;
+            let requested = self.accounts.get(&morsel.account).map(|account| account.proof_policy(&morsel.source));
+            let requested = requested.unwrap_or_default().to_string();
+            let advanced = self.catalogue.advance_bit(&lead, morsel, (&to, &requested), &pages).await;
             if !advanced.map_err(said)? {
                 return Ok(Step::Follows);
             }

@@ -40,7 +40,7 @@ impl Rate {
         }
     }
 
-    /// When so much may be taken that is asked for now.
+    /// When so much may be taken that is requested now.
     fn promise(&self, amount: u64, now: Instant) -> Instant {
         let mut paid = self.paid.lock();
         let at = paid.map_or(now, |paid| paid.max(now));

@@ -165,7 +165,7 @@ pub(in crate::web::pages) async fn show(
     Ok(render(StatusCode::OK, &page(&state, &who, "./", String::new()).await?))
 }
 
-/// The page, with why what was asked for there was refused.
+/// The page, with why what was requested there was refused.
 pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: String) -> Result<impl Template, Problem> {
     let now = Timestamp::now();
     let mill = state.mill()?;

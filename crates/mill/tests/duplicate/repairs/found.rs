@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repairs::{RepairEnd, RepairStarted};
 use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
-use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::bit::requested::{RemedyError, RemedyRequest, offers, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
@@ -97,14 +97,14 @@ on_all! {
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
         assert_eq!(error.repair_started, None);
         let (remedy, user) = (Remedy::RepairFromCopy, "ada");
-        let asked = AskedRemedy { remedy, user, reason: "the disk is new", source: None };
+        let request = RemedyRequest { remedy, user, reason: "the disk is new", source: None };
         // An account with one store has no other copy.
         let mut alone = checker.accounts["account1"].clone();
         alone.stores.retain(|_, store| *store == main());
         assert_eq!(offers(&alone, &error).unwrap(), []);
-        let refused = ask(&world.catalogue, &alone, &error, asked).await.unwrap_err();
-        assert!(matches!(refused, AskError::Never(..)), "{refused}");
-        let asks = async || ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await.unwrap();
+        let refused = request_remedy(&world.catalogue, &alone, &error, request).await.unwrap_err();
+        assert!(matches!(refused, RemedyError::Never(..)), "{refused}");
+        let asks = async || request_remedy(&world.catalogue, &checker.accounts["account1"], &error, request).await.unwrap();
         assert_eq!((asks().await, asks().await), (RepairStarted::Started, RepairStarted::Open));
         let error = world.catalogue.bit_error_numbered(error.id).await.unwrap().unwrap();
         assert!(error.repair_started.is_some());
