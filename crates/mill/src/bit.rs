@@ -6,7 +6,7 @@
 //! - [`lists`]: which spaces are checked; [`producer`]: goes through all of them, and asks for checks;
 //! - [`repair`]: who may start a repair, and from which copy; [`decisions`]: what is done about a finding; [`requested`]:
 //!   requests to have it resolved; [`waits`]: why that is not done; [`repairer`]: the repair;
-//! - `corrections`: the record is put right; `seen`: a copy that was read for either;
+//! - `corrections`: the record is put right; `read_copy`: a copy that was read for either;
 //! - [`forecast`]: what a loop still needs, and when it ends;
 //! - [`coverage`]: how much of a space is proven; [`report`]: that as files; [`reporter`]: who writes them; [`premis`]: the
 //!   same as events; [`mail`]: what is written to the people of the account;
@@ -33,6 +33,7 @@ pub mod page;
 pub mod policy;
 pub mod premis;
 pub mod producer;
+mod read_copy;
 pub mod repair;
 pub mod repairer;
 pub mod report;
@@ -40,7 +41,6 @@ pub mod reporter;
 pub mod requested;
 pub mod requested_check;
 pub mod seals;
-mod seen;
 pub mod verdict;
 pub mod verify;
 pub mod waits;

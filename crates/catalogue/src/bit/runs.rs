@@ -171,7 +171,7 @@ impl Catalogue {
     }
 
     /// Ends a run of which all checks were requested and have ended, and requests what follows. Checks that wait until their store can
-    /// be read are waited for as long as the patience lasts, from the request for the last of them. The answer is whether it ended
+    /// be read are waited for up to the limit, from the request for the last of them. The answer is whether it ended
     /// now.
     ///
     /// # Errors
@@ -180,11 +180,11 @@ impl Catalogue {
         &self,
         lead: &Lead,
         run: u64,
-        patience: Duration,
+        wait_limit: Duration,
         then: Vec<NewTask>,
     ) -> Result<bool, Error> {
         let (mut session, rings) = (self.database.begin().await?, !then.is_empty());
-        let outcome = end(&mut session, lead, (run, patience), then).await;
+        let outcome = end(&mut session, lead, (run, wait_limit), then).await;
         let has_ended = session.end(outcome).await?;
         if has_ended && rings {
             self.ring().await;
@@ -229,7 +229,7 @@ async fn advance(
 async fn end(
     session: &mut Session,
     lead: &Lead,
-    (run, patience): (u64, Duration),
+    (run, wait_limit): (u64, Duration),
     then: Vec<NewTask>,
 ) -> Result<bool, Error> {
     if !loops::is_leading(session, lead).await? {
@@ -240,7 +240,7 @@ async fn end(
         SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
             AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'
             AND (state <> 'restore' OR bit_runs.listed > {now} - $2))";
-    if session.run(sql, values![run, millis(patience)]).await? == 0 {
+    if session.run(sql, values![run, millis(wait_limit)]).await? == 0 {
         return Ok(false);
     }
     pages::end_with_run(session, run).await?;

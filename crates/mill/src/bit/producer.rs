@@ -154,12 +154,12 @@ impl BitProducer {
     async fn end_runs(&self, lead: &Lead, pauses: &[Pause]) -> Result<(usize, Vec<BitRun>), String> {
         let (mut ended, mut open) = (0, Vec::new());
         for run in self.catalogue.open_bit_runs().await.map_err(said)? {
-            let patience = self.patience(&run);
+            let wait_limit = self.wait_limit(&run);
             let waits_too_long =
-                |listed| run.waits_for_store && Timestamp::now().duration_since(listed).unsigned_abs() >= patience;
+                |listed| run.waits_for_store && Timestamp::now().duration_since(listed).unsigned_abs() >= wait_limit;
             let is_done = run.listed.is_some_and(|listed| !run.has_open_checks || waits_too_long(listed));
             let report = self.reports.then(|| report(&run)).into_iter().collect();
-            if is_done && self.catalogue.end_bit_run(lead, run.id, patience, report).await.map_err(said)? {
+            if is_done && self.catalogue.end_bit_run(lead, run.id, wait_limit, report).await.map_err(said)? {
                 ended += 1;
             } else if !is_paused(pauses, &run.account, &run.store) {
                 open.push(run);
@@ -169,9 +169,9 @@ impl BitProducer {
     }
 
     /// For how long the report on a run waits for checks whose store cannot be read.
-    fn patience(&self, run: &BitRun) -> Duration {
+    fn wait_limit(&self, run: &BitRun) -> Duration {
         let limits = self.accounts.get(&run.account).and_then(|account| account.limits.get(&run.store));
-        limits.map(|limits| limits.cold).unwrap_or_default().patience()
+        limits.map(|limits| limits.cold).unwrap_or_default().wait_limit()
     }
 
     async fn waiting(&self) -> Result<u64, String> {

@@ -13,7 +13,7 @@ use super::UNITS;
 const RESTORES_PER_DAY: u64 = 1000;
 
 /// For how long the report on a space waits for its store where no restore is configured.
-const PATIENCE: Duration = Duration::from_hours(72);
+const WAIT_LIMIT: Duration = Duration::from_hours(72);
 
 /// What may be asked of a store of which reading costs; by default, everything but restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +52,8 @@ impl ColdStore {
 
     /// For how long the report on a space waits for what cannot be read yet.
     #[must_use]
-    pub fn patience(&self) -> Duration {
-        self.restore.map_or(PATIENCE, |restore| restore.limit)
+    pub fn wait_limit(&self) -> Duration {
+        self.restore.map_or(WAIT_LIMIT, |restore| restore.limit)
     }
 }
 

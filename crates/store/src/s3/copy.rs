@@ -224,8 +224,8 @@ impl Inner {
             self.copy_part(copying, &upload.id, number, start, end)
         }));
         let copying = async {
-            if let Some(gate) = &control.gate {
-                gate.begun(&upload.id).await.map_err(ErrorKind::Stopped)?;
+            if let Some(guard) = &control.guard {
+                guard.begun(&upload.id).await.map_err(ErrorKind::Stopped)?;
             }
             copies.buffered(AT_ONCE).try_collect::<Vec<_>>().await
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Gate, INTERRUPTED, Item, Written};
+use super::{CommitGuard, INTERRUPTED, Item, Written};
 use crate::error::{Error, ErrorKind, Operation};
 use crate::name::StoreName;
 
@@ -13,9 +13,9 @@ use crate::name::StoreName;
 pub struct CopyControl {
     /// Ends it.
     pub abort: CancellationToken,
-    /// Takes note of an upload in parts before the first part is copied. [`Gate::pass`] is not called: who copies does not see
+    /// Takes note of an upload in parts before the first part is copied. [`CommitGuard::pass`] is not called: who copies does not see
     /// the content.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub guard: Option<Arc<dyn CommitGuard>>,
 }
 
 impl CopyControl {
