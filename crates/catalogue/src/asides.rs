@@ -54,7 +54,7 @@ pub struct Aside {
 pub enum AsideEnd {
     /// The content was removed.
     Removed,
-    /// There was no content: its process died before it was copied, or somebody else removed it.
+    /// There was no content: its process died before it was copied, or another client removed it.
     Absent,
 }
 

@@ -115,7 +115,7 @@ impl Resolution {
         }
     }
 
-    /// The one that carries out a remedy; `None` where that is for someone else.
+    /// The one that carries out a remedy; `None` where no action does.
     #[must_use]
     pub fn of(remedy: Remedy) -> Option<Self> {
         match remedy {

@@ -29,7 +29,7 @@ const REQUEST: f64 = 131_072.0;
 /// How many keys a listing has in an answer.
 const LISTED: u64 = 1_000;
 
-/// How many times a loop lists a key: the producer cuts pages off a listing, and whoever checks a page lists it again.
+/// How many times a loop lists a key: the producer cuts pages off a listing, and the worker that checks a page lists it again.
 const LISTINGS: u64 = 2;
 
 /// What a loop still needs.

@@ -71,7 +71,7 @@ impl Inner {
         self.sweep_bucket(&self.place.bucket(space)?, before).await
     }
 
-    /// Whether a part of an upload was written after an instant: then somebody is at it, however long ago it began.
+    /// Whether a part of an upload was written after an instant: then a client is at it, however long ago it began.
     async fn has_part_since(&self, at: &Object, upload: &str, instant: Timestamp) -> Result<bool, ErrorKind> {
         let mut marker = None::<String>;
         loop {
