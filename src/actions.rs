@@ -23,7 +23,6 @@ pub mod deposit;
 mod execute;
 mod execution;
 mod forecast;
-mod given;
 mod kind;
 mod lists;
 mod metrics;

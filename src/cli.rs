@@ -133,6 +133,11 @@ impl UsageError {
     pub fn flag(flag: &str, why: impl std::fmt::Display) -> Self {
         Self(format!("{flag}: {why}"))
     }
+
+    /// An error of a command that would prompt, and has no terminal for that.
+    fn unprompted(action: &str) -> Self {
+        Self(format!("no terminal to prompt on: pass --yes to {action} without a prompt"))
+    }
 }
 
 /// Runs the command line and returns the exit code.

@@ -100,7 +100,7 @@ pub(crate) async fn run(files: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has somebody else's tool validate objects, by hundreds.
+/// Has another project's tool validate objects, by hundreds.
 fn validate(objects: &[PathBuf]) -> anyhow::Result<()> {
     let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools/python/bin/ocfl-validate.py");
     for some in objects.chunks(500) {

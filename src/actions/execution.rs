@@ -77,7 +77,7 @@ pub struct Execution {
     pub action: ActionKind,
     /// Its target or targets, in a few words.
     pub on: String,
-    /// The reason given by the actor.
+    /// The actor's reason.
     pub reason: String,
     /// The actor's name.
     pub actor: String,

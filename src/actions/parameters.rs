@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::JobState;
 
+pub(super) mod check;
 mod input;
 mod takes;
 mod value;
@@ -18,7 +19,7 @@ pub use takes::Takes;
 use value::{PRIORITIES, resumable};
 pub use value::{ParameterValue, WrongValue};
 
-/// Passes the rows to a macro, after what is given for it.
+/// Passes the rows to a macro, after its own arguments.
 macro_rules! action_parameters {
     ($then:ident! { $($with:tt)* }) => {
         $then! {
@@ -163,7 +164,7 @@ pub struct ParameterSpec {
     pub is_for_lists: bool,
     /// How it is entered on a page.
     pub input: Input,
-    /// How it is given on the command line.
+    /// How it is set on the command line.
     pub argument: Argument,
 }
 

@@ -293,7 +293,7 @@ impl Prepared {
         self.steps.iter().map(jobs).sum()
     }
 
-    /// How many batches a clean-up purges; 0 for another action.
+    /// How many batches a cleanup purges; 0 for another action.
     #[must_use]
     pub fn batches(&self) -> usize {
         let batches = |step: &Step| if let Step::CleanUp(batches) = step { batches.len() } else { 0 };

@@ -6,8 +6,8 @@
 
 use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
-use super::given::ValueFor as _;
 use super::kind::ActionKind;
+use super::parameters::check::ValueFor as _;
 use super::parameters::{ActionParameters, Parameter, Takes};
 use super::refusal::Refusal;
 use super::spec::{ActionSpec, Applies};
@@ -53,11 +53,11 @@ macro_rules! target_actions {
             ///
             /// # Errors
             /// [`Refusal::Invalid`] if a parameter is missing, or is none of the action.
-            pub(super) fn read(kind: ActionKind, given: ActionParameters) -> Result<Option<Self>, Refusal> {
+            pub(super) fn read(kind: ActionKind, parameters: ActionParameters) -> Result<Option<Self>, Refusal> {
                 $(if kind == ActionKind::$kind {
-                    given.check(kind, TargetKind::$target, &[$($($takes),+)?])?;
+                    parameters.check(kind, TargetKind::$target, &[$($($takes),+)?])?;
                     return Ok(Some(Self::$kind $({
-                        $($field: given.$field.value_for(kind, const { $takes.parameter })?,)+
+                        $($field: parameters.$field.value_for(kind, const { $takes.parameter })?,)+
                     })?));
                 })+
                 Ok(None)
@@ -177,7 +177,7 @@ target_actions! {
         /// Withdraws it with its jobs.
         Withdraw [
             role: Operator,
-            summary: "Withdraw a batch whose jobs have not left Pending, with all of them",
+            summary: "Withdraw a batch and all its jobs, while none has left Pending",
             effect: "It is deleted with all its jobs, or nothing is changed. This is possible until the first of them leaves Pending. No report is sent. Uploaded files are removed by cleanup.",
             applies: Applies::ToBatch(|state| state.allows(BatchState::Deleted, Authority::Withdrawal)),
         ]

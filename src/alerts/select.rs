@@ -92,8 +92,8 @@ impl QueueView<'_> {
         } else if left.is_empty() {
             Stop::new(Outcome::NothingToDo, "no item matches the rule's selector")
         } else {
-            let tried = counted(rule.attempts.into(), "time", "times");
-            Stop::new(Outcome::GaveUp, format!("all items were tried {tried}; they are left to an operator"))
+            let tried = counted(rule.attempts.into(), "attempt", "attempts");
+            Stop::new(Outcome::GaveUp, format!("gave up on all items after {tried}; an operator has to act"))
         };
         Err(Stop { left, ..stop })
     }

@@ -96,7 +96,7 @@ struct Beside<'a> {
 /// The open bit errors of the catalogue in a configuration file that has a mill, too. Neither is changed.
 async fn bit_errors(file: Option<&ConfigFile>) -> OpenBitErrors {
     let with_mill = file.filter(|file| file.mill().is_some());
-    let Some(url) = with_mill.and_then(|file| file.stores().catalogue()) else { return OpenBitErrors::NotAsked };
+    let Some(url) = with_mill.and_then(|file| file.stores().catalogue()) else { return OpenBitErrors::NotRead };
     let unknown = |error| OpenBitErrors::Unknown(format!("the catalogue cannot be read: {error}"));
     let catalogue = match Catalogue::open_as_is(url.expose()).await {
         Ok(catalogue) => catalogue,
@@ -285,7 +285,7 @@ fn others(overview: &Overview, now: Timestamp, screen: &mut Screen) {
         table.row([of, items.state.to_owned(), count(items.count), ago(items.oldest_entered, now)]);
     }
     for locks in overview.locks.iter().filter(|locks| locks.count > 0) {
-        let of = format!("locks: {}", locks.name);
+        let of = format!("locks: {}", locks.title.to_lowercase());
         table.row([of, String::new(), count(locks.count), ago(locks.oldest_created, now)]);
     }
     screen.table(&table);

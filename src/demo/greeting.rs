@@ -11,7 +11,7 @@ use super::depositors::first_large;
 use super::monitoring::Monitoring;
 use super::operator::Operator;
 use super::pace::Pace;
-use super::repository::PATIENCE_SECONDS;
+use super::repository::WAIT_LIMIT_SECONDS;
 use super::{Options, rot, storage};
 use queuekeeper_zookeeper::Servers;
 
@@ -73,7 +73,7 @@ Ctrl-C ends it and leaves nothing behind; until then it keeps up to 8 GiB in its
 
 /// When jobs begin to wait in Provisioning, from the start: small ones may pass the large ones for some seconds.
 fn stalled(pace: Pace, alerts: bool) -> Duration {
-    first_large(pace, alerts) + pace.time(PATIENCE_SECONDS + 2.0)
+    first_large(pace, alerts) + pace.time(WAIT_LIMIT_SECONDS + 2.0)
 }
 
 /// What to watch, and when.

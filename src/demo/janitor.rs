@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The interval of the clean-up.
+/// The interval of the cleanup.
 const PERIOD: Duration = Duration::from_mins(1);
 
 /// How many of the newest files of each kind are kept: the current one, and the one before.

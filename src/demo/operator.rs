@@ -1,4 +1,4 @@
-//! The operator: resumes and deletes failed jobs, holds one collection after the other, and runs the nightly clean-up.
+//! The operator: resumes and deletes failed jobs, holds one collection after the other, and runs the nightly cleanup.
 
 use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
@@ -241,7 +241,7 @@ impl Operator {
             }
         }
         if purged_batches > 0 {
-            tracing::info!(batches = purged_batches, jobs = purged_jobs, "the clean-up purged old batches");
+            tracing::info!(batches = purged_batches, jobs = purged_jobs, "the cleanup purged old batches");
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ use queuekeeper_ingest::working::SizeLimit;
 const KEPT: Duration = Duration::from_hours(24);
 
 /// For how many seconds small objects may pass a large one, at the natural rate.
-pub(super) const PATIENCE_SECONDS: f64 = 6.0;
+pub(super) const WAIT_LIMIT_SECONDS: f64 = 6.0;
 
 /// The largest object that is requested as a small one.
 const SMALL_BYTES: u64 = 200 * KIB;
@@ -127,7 +127,12 @@ fn settings(pace: Pace, mail: Route) -> Settings {
     let hosts = HostLimits { first: pace.time(4.0), most: pace.time(8.0), ..HostLimits::default() };
     Settings {
         workers,
-        space: Rules { threshold: THRESHOLD, unknown: MIB, patience: pace.time(PATIENCE_SECONDS), ..Rules::default() },
+        space: Rules {
+            threshold: THRESHOLD,
+            unknown: MIB,
+            wait_limit: pace.time(WAIT_LIMIT_SECONDS),
+            ..Rules::default()
+        },
         fetch: fetch::Settings { retries, hosts, ..defaults.fetch },
         retry_within: pace.time(150.0),
         retry_first: pace.time(4.0),

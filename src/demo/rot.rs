@@ -12,9 +12,9 @@ use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::{Catalogue, Error};
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask};
 use queuekeeper_mill::bit::lists::SpaceLists;
 use queuekeeper_mill::bit::producer::BitSettings;
+use queuekeeper_mill::bit::requested::{RemedyError, RemedyRequest, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::run::MillSettings;
 use queuekeeper_store::SpaceName;
@@ -115,7 +115,7 @@ impl Rot {
     }
 
     /// Lets a copy rot, if there is one, and returns once it is repaired.
-    async fn rot(&mut self) -> Result<bool, AskError> {
+    async fn rot(&mut self) -> Result<bool, RemedyError> {
         let Some(account) = self.account.clone() else { return Ok(false) };
         let Some(item) = self.pick().await? else { return Ok(false) };
         let (path, place) = (self.path(&item), self.dice.float(0.0, 1.0));
@@ -135,8 +135,8 @@ impl Rot {
         let found = self.error(&item).await?;
         if let Some(error) = found.filter(|error| error.repair_started.is_none()) {
             let reason = "a byte of this copy rotted, and the other copy is good";
-            let asked = AskedRemedy { remedy: Remedy::RepairFromCopy, user: "operator", reason, source: None };
-            ask(&self.catalogue, &account, &error, asked).await?;
+            let request = RemedyRequest { remedy: Remedy::RepairFromCopy, user: "operator", reason, source: None };
+            request_remedy(&self.catalogue, &account, &error, request).await?;
         }
         if self.until(&item, |error| error.is_none()).await?.is_some() {
             tracing::info!(%item, "a rotten copy was repaired from the other one");

@@ -273,7 +273,7 @@ impl MillFigures {
         families.gauges("mill_loop_morsels", "Number of unfinished parts of the loop by state.", left)?;
         let items = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[0]));
         families.gauges("mill_loop_items", "Number of items that the loop has to scan, as of its start.", items)?;
-        let looked = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[1]));
-        families.gauges("mill_loop_items_looked", "Number of items that the loop has scanned.", looked)
+        let scanned = self.loops.iter().map(|of| ([("producer", of.producer)], of.items[1]));
+        families.gauges("mill_loop_items_scanned", "Number of items that the loop has scanned.", scanned)
     }
 }

@@ -208,7 +208,7 @@ impl Image {
         }
     }
 
-    /// Whether a batch is one that the daemons' clean-up takes.
+    /// Whether a batch is one that the daemons' cleanup takes.
     pub(super) fn is_ended(&self, batch: BatchId) -> bool {
         let state = self.batches.get(batch).and_then(|entry| entry.item.state);
         matches!(state, Some(BatchState::Completed | BatchState::Deleted))

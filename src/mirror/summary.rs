@@ -169,6 +169,21 @@ impl LockKind {
             Self::Collection => "collection",
         }
     }
+
+    /// What is locked, as pages and the command line show it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Job => "Jobs",
+            Self::Batch => "Batches",
+            Self::Access => "Access requests",
+            Self::Storage => "Objects being stored",
+            Self::Inventory => "Objects being recorded",
+            Self::LocalId => "Local ids",
+            Self::Queue => "Paused queues",
+            Self::Collection => "Held collections",
+        }
+    }
 }
 
 /// The locks of one kind.

@@ -1,4 +1,4 @@
-//! Batches, in lists and one by one.
+//! Batches: lists and details.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;

@@ -2,7 +2,6 @@
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 
-mod asked;
 mod causes;
 mod checks;
 mod comparisons;
@@ -20,6 +19,7 @@ mod queues;
 mod report_files;
 mod report_names;
 mod reports;
+mod requested;
 mod spaces;
 mod tasks;
 mod wanted;
@@ -34,7 +34,6 @@ use queuekeeper_mill::policy::{PolicySource, StoreId};
 use queuekeeper_mill::prices::Prices;
 use queuekeeper_store::{SpaceName, StoreName};
 
-pub(crate) use asked::{AskedItem, CheckFilter, CheckList, CheckPlan, CheckScope};
 pub(crate) use checks::{CheckItem, proof_words};
 pub(crate) use comparisons::{ComparisonFilter, ComparisonItem, ComparisonList};
 pub(crate) use errors::{BitErrorItem, ErrorFilter, ErrorList, ErrorProof, ResolutionItem, StopItem};
@@ -56,6 +55,7 @@ pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
 pub(crate) use reports::{
     CoveragePart, FailedItem, ReportDetail, ReportFilter, ReportItem, ReportList, ReportPage, StoredFile, tag,
 };
+pub(crate) use requested::{CheckFilter, CheckList, CheckPlan, CheckScope, RequestedCheckItem};
 pub(crate) use spaces::{CopyState, SpaceCopies, SpaceCopy, SpaceFilter, SpaceList};
 pub(crate) use tasks::{DeadFilter, DeadGroup, DeadList, DecisionItem, ErrorItem, HeldFilter, HeldList, TaskItem};
 

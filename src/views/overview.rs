@@ -80,7 +80,7 @@ pub struct Recent {
 pub enum OpenBitErrors {
     /// There is no mill, or it was not asked.
     #[default]
-    NotAsked,
+    NotRead,
     /// How many there are, and when the oldest was found.
     Open(u64, Option<Timestamp>),
     /// Why that is not known: one sentence without a full stop.
@@ -227,7 +227,7 @@ pub(crate) struct LockFigures {
     /// When the oldest was created.
     pub(crate) oldest_created: Option<Timestamp>,
     #[serde(skip)]
-    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
 }
 
 impl Overview {
@@ -336,15 +336,5 @@ fn access(summary: &Summary, queue: AccessQueue) -> Vec<AccessFigures> {
 
 fn locks(summary: &Summary, kind: LockKind) -> LockFigures {
     let locks = summary.locks(kind);
-    let name = match kind {
-        LockKind::Job => "jobs",
-        LockKind::Batch => "batches",
-        LockKind::Access => "access requests",
-        LockKind::Storage => "objects being stored",
-        LockKind::Inventory => "objects being recorded",
-        LockKind::LocalId => "local ids",
-        LockKind::Queue => "queues paused",
-        LockKind::Collection => "collections held",
-    };
-    LockFigures { kind: kind.label(), count: locks.count, oldest_created: locks.oldest, name }
+    LockFigures { kind: kind.label(), count: locks.count, oldest_created: locks.oldest, title: kind.title() }
 }

@@ -88,7 +88,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
         .part("Whether the queue is moving", routes().routes(routes!(overview::overview)))
         .part("The last hours", routes().routes(routes!(overview::history)))
         .part(
-            "Jobs, in lists and one by one",
+            "Jobs: lists and details",
             routes()
                 .routes(routes!(jobs::jobs))
                 .routes(routes!(jobs::jobs_csv))
@@ -100,7 +100,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
             routes().routes(routes!(failures::failures)).routes(routes!(failures::failures_csv)),
         )
         .part(
-            "Batches, in lists and one by one",
+            "Batches: lists and details",
             routes()
                 .routes(routes!(batches::batches))
                 .routes(routes!(batches::batches_csv))

@@ -245,7 +245,7 @@ impl State {
     pub(super) async fn bit_errors(&self) -> OpenBitErrors {
         match self.shared.mill.get() {
             Some((mill, _)) => mill.open_bit_errors().await,
-            None => OpenBitErrors::NotAsked,
+            None => OpenBitErrors::NotRead,
         }
     }
 

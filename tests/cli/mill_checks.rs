@@ -13,7 +13,7 @@ use super::mill_verify::rot;
 use super::stores::command;
 
 /// An operator has a space checked, a viewer sees it, and workers do it.
-pub(super) async fn checks_are_asked_for(home: &Path, pages: &Pages) {
+pub(super) async fn checks_are_requested(home: &Path, pages: &Pages) {
     let minutes = Duration::from_mins(2);
     pages.get("/mill/checks", &["No check has been requested", "Check all content of"]).await;
     let space = "/mill/spaces/one/theses";

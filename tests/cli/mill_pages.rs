@@ -20,7 +20,7 @@ use reqwest::redirect::Policy;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::mill_checks::checks_are_asked_for;
+use super::mill_checks::checks_are_requested;
 use super::mill_errors::content_that_is_wrong_is_repaired;
 use super::mill_reports::reports_are_shown;
 use super::program::queuekeeper;
@@ -308,7 +308,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
         .get("/audit", &["Pause mill", "it moves", "mill:store:replica", "running → paused", "paused → running"])
         .await;
 
-    checks_are_asked_for(home, &pages).await;
+    checks_are_requested(home, &pages).await;
     content_that_is_wrong_is_repaired(home, &pages).await;
     reports_are_shown(home, &pages).await;
 

@@ -62,7 +62,7 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
 
     let repair = ["object", "repair", &object, "--data", &text];
     let with = |more: &[&'static str]| [repair.as_slice(), more].concat();
-    run(&data, &repair).await.is(2, &["--yes: there is no terminal to prompt on"]);
+    run(&data, &repair).await.is(2, &["no terminal to prompt on: pass --yes to "]);
     run(&data, &with(&["--yes"])).await.is(0, &["nothing needs to be repaired"]);
 
     // The state between the inventory of a version and what follows from it.
@@ -131,7 +131,7 @@ async fn rebuild(data: &Path, object: &str) {
     }
     run(data, &verify).await.is(4, &["catalogue.db: there is none"]);
     let rebuild = ["catalogue", "rebuild", "--data", &text];
-    run(data, &rebuild).await.is(2, &["--yes: there is no terminal to prompt on"]);
+    run(data, &rebuild).await.is(2, &["no terminal to prompt on: pass --yes to "]);
     let rebuild = [rebuild.as_slice(), &["--yes"]].concat();
     // One that lost its catalogue is not begun anew.
     let standalone = ["standalone", "--data", &text, "--web.listen-address", "127.0.0.1:0"];

@@ -136,7 +136,7 @@ async fn report(catalogue: &Catalogue) {
         marker: None,
         error: None,
         items: 1,
-        looked: 0,
+        scanned: 0,
     };
     assert!(catalogue.begin_loop(&lead, std::slice::from_ref(&morsel), LIMIT).await.unwrap());
     let lead = catalogue.lead("bit-integrity", holder, LIMIT).await.unwrap().unwrap();
@@ -260,5 +260,5 @@ async fn actions_are_done(world: &World, routes: &[Route], catalogue: &Catalogue
     }
     assert_eq!(program.failures("/queuekeeper/clock"), [""; 0]);
     assert!(!catalogue.repair_stops().await.unwrap().is_empty(), "repairs were stopped");
-    assert!(!catalogue.asked_checks("account1", None, 10).await.unwrap().is_empty(), "checks were requested");
+    assert!(!catalogue.requested_checks("account1", None, 10).await.unwrap().is_empty(), "checks were requested");
 }

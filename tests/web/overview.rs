@@ -142,7 +142,7 @@ fn recent() -> Recent {
         foreign: Default::default(),
         storage: None,
         storage_problem: None,
-        bit_errors: OpenBitErrors::NotAsked,
+        bit_errors: OpenBitErrors::NotRead,
     }
 }
 
@@ -155,7 +155,7 @@ fn open_bit_errors_are_urgent_and_lead_to_where_they_are_decided_about() {
     assert!(html.contains("href=\"./mill/errors\""), "{html}");
     let shown = text(&page(OpenBitErrors::Unknown("the <b>catalogue</b> is away".to_owned())));
     assert!(shown.contains("The number of open bit errors is unknown The &#60;b&#62;catalogue"), "{shown}");
-    for none in [OpenBitErrors::NotAsked, OpenBitErrors::Open(0, None)] {
+    for none in [OpenBitErrors::NotRead, OpenBitErrors::Open(0, None)] {
         assert!(!text(&page(none)).contains("bit error"));
     }
 }

@@ -60,7 +60,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "41 jobs failed oldest 27 h They need an operator.",
         "5 jobs wait for space oldest 3.2 h Working storage is 91 % full, and the limit is 80 %.",
         "large access queue paused 25 h",
-        "objects being stored 4 6 min",
+        "Objects being stored 4 6 min",
         "small Pending 4 2.9 MiB 45 s",
         "Queue entry in a state other than its job&#39;s: 12 items oldest 2.5 h A daemon that takes it is refused",
         "Leaked lock: 1 item for 2 days",

@@ -31,7 +31,7 @@ async fn all_of(world: &World, home: &Path) -> (Tree, usize, [usize; 4]) {
     let of_mill = [
         catalogue.pauses().await.unwrap().len(),
         catalogue.repair_stops().await.unwrap().len(),
-        catalogue.asked_checks("account1", None, 10).await.unwrap().len(),
+        catalogue.requested_checks("account1", None, 10).await.unwrap().len(),
         std::fs::read_dir(home.join("policies")).unwrap().count(),
     ];
     catalogue.close().await;

@@ -18,7 +18,7 @@ use crate::error::Error;
 /// Content that is to be put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAside<'a> {
-    /// The item that is to be destroyed, in the store that the brake is asked for.
+    /// The item that is to be destroyed, in the store that the brake is requested.
     pub item: &'a Item,
     /// The key of its content in the space for what is kept: the same one whenever the same effect is tried again.
     pub kept_as: &'a str,
@@ -54,7 +54,7 @@ pub struct Aside {
 pub enum AsideEnd {
     /// The content was removed.
     Removed,
-    /// There was no content: its process died before it was copied, or somebody else removed it.
+    /// There was no content: its process died before it was copied, or another client removed it.
     Absent,
 }
 

@@ -5,7 +5,6 @@
 //! task: the log, the proof of the copy, the figures of the run, and what is wrong as a *bit error*, which stays open until it is
 //! resolved or the copy is proven again.
 
-mod asked;
 mod checked;
 mod counts;
 mod errors;
@@ -14,14 +13,12 @@ mod log;
 mod pages;
 mod records;
 mod reports;
+mod requested;
 mod runs;
 mod seals;
 mod write;
 
-#[cfg(test)]
-pub(crate) use asked::{ASKED, ASKED_OF};
-pub use asked::{AskedCheck, AskedState, NewAsked};
-pub use checked::{AskedPart, CheckedItem, CheckedPart, Evidence, LoneItem, Observed, PageEnd, Wrong};
+pub use checked::{CheckedItem, CheckedPart, Evidence, LoneItem, Observed, PageEnd, RequestedPart, Wrong};
 pub(crate) use counts::fold;
 pub use counts::{CheckedAmount, ResultCount};
 pub use errors::BitError;
@@ -43,6 +40,9 @@ pub(crate) use records::{RECORDS, RECORDS_OF_ITEM};
 pub use reports::{NewReport, Reports, UnsuccessfulReports};
 #[cfg(test)]
 pub(crate) use reports::{REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, UNSUCCESSFUL};
+pub use requested::{NewRequestedCheck, RequestedCheck, RequestedCheckState};
+#[cfg(test)]
+pub(crate) use requested::{REQUESTED, REQUESTED_OF};
 pub use runs::{BitRun, NewPage, StoredReport};
 #[cfg(test)]
 pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, UNREPORTED};
@@ -50,9 +50,9 @@ pub(crate) use runs::{NEWEST_RUN, OPEN_RUN, UNREPORTED};
 pub(crate) use seals::{SEAL, SEALS_LEFT};
 pub use seals::{Seal, SealHead};
 
-pub(crate) use asked::end as end_asked;
 pub(crate) use items::end_item;
 pub(crate) use pages::end_page;
+pub(crate) use requested::end as end_requested;
 pub(crate) use write::write;
 
 /// The result of a check that proved the bytes, with nothing wrong.

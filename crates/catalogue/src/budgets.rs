@@ -17,7 +17,7 @@ use crate::error::Error;
 /// How much was used of the budgets of a store in the last 24 hours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetUse {
-    /// How many restores were asked for.
+    /// How many restores were requested.
     pub restores: u64,
     /// How many bytes were read.
     pub bytes: u64,
@@ -35,13 +35,13 @@ pub enum BytesAnswer {
     UsedUp(Duration),
 }
 
-/// Whether a restore may be asked for.
+/// Whether a restore may be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestoreAnswer {
     /// It may. Where a process died before, the store may know of it.
     Allowed,
-    /// It was asked for, at this instant.
-    Asked {
+    /// It was requested, at this instant.
+    Requested {
         /// The instant, by the database's clock.
         at: Timestamp,
         /// How long ago that is.
@@ -112,8 +112,8 @@ impl Catalogue {
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// Allows a restore to be asked for, unless more than `most` would be by that within a day. Of an item of which it was asked
-    /// for, that is the answer, until it is read, or that is `forget_after` ago. One that was allowed and not asked for stays
+    /// Allows a restore to be requested, unless more than `most` would be by that within a day. Of an item of which it was
+    /// requested, that is the answer, until it is read, or that is `forget_after` ago. One that was allowed and not requested stays
     /// allowed, and counts once.
     ///
     /// # Errors
@@ -130,18 +130,18 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Writes down that a restore was asked for.
+    /// Writes down that a restore was requested.
     ///
     /// # Errors
-    /// When the database cannot be written: then it is asked for again.
-    pub async fn restore_asked(&self, store: &StoreName, item: &Item) -> Result<(), Error> {
+    /// When the database cannot be written: then it is requested again.
+    pub async fn restore_requested(&self, store: &StoreName, item: &Item) -> Result<(), Error> {
         let sql = "UPDATE restores SET asked = {now} WHERE store = $1 AND space = $2 AND key = $3 AND asked IS NULL";
         let mut session = self.database.begin().await?;
         let outcome = session.run(sql, values![store, &item.space, &item.key]).await;
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// Writes down that an item can be read: where that ends, its restore is asked for anew.
+    /// Writes down that an item can be read: where that ends, its restore is requested anew.
     ///
     /// # Errors
     /// When the database cannot be read or written.
@@ -227,7 +227,7 @@ async fn allow_restore(
         return Ok(match session.decode(read())? {
             (Some(at), age) => {
                 let age = age.and_then(|age| u64::try_from(age).ok()).unwrap_or(0);
-                RestoreAnswer::Asked { at, age: Duration::from_millis(age) }
+                RestoreAnswer::Requested { at, age: Duration::from_millis(age) }
             }
             (None, _) => RestoreAnswer::Allowed,
         });

@@ -191,7 +191,7 @@ impl Catalogue {
         session.end(done).await.map(|_rows| ())
     }
 
-    /// Writes down how a deposit ended of which nobody has done so: its batch leaves the queue.
+    /// Writes down how a deposit ended for which no daemon has done so: its batch leaves the queue.
     ///
     /// # Errors
     /// When the database cannot be written.

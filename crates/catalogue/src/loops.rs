@@ -48,8 +48,8 @@ pub struct Morsel {
     pub error: Option<String>,
     /// How many items the source had when the loop began, by the content index.
     pub items: u64,
-    /// How many keys of either side were looked at.
-    pub looked: u64,
+    /// How many keys of either side were scanned.
+    pub scanned: u64,
 }
 
 /// The loops of a producer as people see them.
@@ -69,8 +69,8 @@ pub struct LoopState {
     pub morsels: u64,
     /// How many items their sources had then.
     pub items: u64,
-    /// How many keys were looked at.
-    pub looked: u64,
+    /// How many keys were scanned.
+    pub scanned: u64,
 }
 
 /// The producer whose loops find out which copies policies want.
@@ -83,11 +83,11 @@ const AFTER_A_POLICY: Duration = Duration::from_mins(2);
 /// How far a morsel is afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Advance {
-    /// It is done up to this key, with so many keys that were looked at.
+    /// It is done up to this key, with so many keys that were scanned.
     To(Key, u64),
     /// It could not go on, and stays where it is: one sentence.
     Failed(String),
-    /// It is done, with so many keys that were looked at.
+    /// It is done, with so many keys that were scanned.
     Done(u64),
 }
 
@@ -223,9 +223,9 @@ async fn begin(session: &mut Session, lead: &Lead, morsels: &[Morsel], next: Dur
     session.run("DELETE FROM morsels WHERE producer = $1", values![&lead.producer]).await?;
     let mut values = Vec::new();
     for morsel in morsels {
-        let Morsel { account, space, source, destination, marker, error, items, looked } = morsel;
+        let Morsel { account, space, source, destination, marker, error, items, scanned } = morsel;
         values.extend(values![&lead.producer, account, space, source, destination, marker.as_ref(), error]);
-        values.extend(values![*items, *looked]);
+        values.extend(values![*items, *scanned]);
     }
     let into = "INSERT INTO morsels (producer, account, space, source, destination, marker, error, items, looked)";
     session.insert_many(into, 9, values).await?;
@@ -249,8 +249,8 @@ pub(crate) async fn advance(
     let Morsel { account, space, source, destination, .. } = morsel;
     let mut values = values![&lead.producer, account, space, source, destination];
     let sql = match to {
-        Advance::To(key, looked) => {
-            values.extend(values![key, *looked]);
+        Advance::To(key, scanned) => {
+            values.extend(values![key, *scanned]);
             "UPDATE morsels SET marker = $6, looked = looked + $7, error = NULL
                 WHERE producer = $1 AND account = $2 AND space = $3 AND source = $4 AND destination = $5"
         }
@@ -265,11 +265,11 @@ pub(crate) async fn advance(
         }
     };
     session.run(sql, values).await?;
-    if let Advance::To(_, looked) | Advance::Done(looked) = to {
+    if let Advance::To(_, scanned) | Advance::Done(scanned) = to {
         let sql = "UPDATE loops SET looked = looked + $2, ended = CASE
                 WHEN EXISTS (SELECT 1 FROM morsels WHERE producer = $1) THEN ended ELSE {now} END
             WHERE producer = $1";
-        session.run(sql, values![&lead.producer, *looked]).await?;
+        session.run(sql, values![&lead.producer, *scanned]).await?;
     }
     put(session, tasks).await?;
     Ok(true)
@@ -284,7 +284,7 @@ fn morsel(row: &Row) -> Result<Morsel, sqlx::Error> {
         marker: row.key(4)?,
         error: row.get(5)?,
         items: row.count(6)?,
-        looked: row.count(7)?,
+        scanned: row.count(7)?,
     })
 }
 
@@ -297,6 +297,6 @@ fn loop_state(row: &Row) -> Result<LoopState, sqlx::Error> {
         next: row.parse(4, Timestamp::from_millisecond)?,
         morsels: row.count(5)?,
         items: row.count(6)?,
-        looked: row.count(7)?,
+        scanned: row.count(7)?,
     })
 }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::asides::{KEYS, OF_ITEM, OVERDUE};
 use crate::audit::{AFTER, Events, OF_SPACE_AFTER, TAKE_LEFT};
 use crate::bit::{
-    ASKED, ASKED_OF, CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OF_PART, OLDEST,
-    OLDEST_OUTSIDE, OPEN_KEYS, OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE,
+    CHECKS_OF_ITEM, CHECKS_OF_RUN, LEFT_ITEMS, NEWEST_RUN, OF_ACCOUNT, OF_PART, OLDEST, OLDEST_OUTSIDE, OPEN_KEYS,
+    OPEN_RUN, PAGE, RECORDS, RECORDS_OF_ITEM, REPORTS, REPORTS_OF_ACCOUNT, REPORTS_OF_SPACE, REQUESTED, REQUESTED_OF,
     SEAL, SEALS_LEFT, UNREPORTED, UNSUCCESSFUL,
 };
 use crate::catalogue::Catalogue;
@@ -102,8 +102,8 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (PAGE, values!["account", "main", "space", &b"key"[..]]),
         (COMPARISONS, values!["account", "space", 10u64]),
         (COMPARISONS_OF, values!["account", "space"]),
-        (ASKED, values!["account", u64::MAX, 10u64]),
-        (ASKED_OF, values!["account", "main", "space", &b"key"[..]]),
+        (REQUESTED, values!["account", u64::MAX, 10u64]),
+        (REQUESTED_OF, values!["account", "main", "space", &b"key"[..]]),
         (REPORTS, values![u64::MAX, "", 10u64]),
         (REPORTS_OF_ACCOUNT, values!["account", u64::MAX, "main", 10u64]),
         (REPORTS_OF_SPACE, values!["space", u64::MAX, "account", "", 10u64]),

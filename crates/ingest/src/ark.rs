@@ -46,7 +46,7 @@ fn parts(text: &str) -> Result<(String, String), &'static str> {
     // Those that the specification takes for hyphens.
     let is_hyphen = |char| matches!(char, '-' | '\u{ad}' | '\u{2010}'..='\u{2015}');
     let rest: String = rest.strip_prefix('/').unwrap_or(rest).chars().filter(|char| !is_hyphen(*char)).collect();
-    let (naan, name) = rest.split_once('/').ok_or("it has no name behind the NAAN")?;
+    let (naan, name) = rest.split_once('/').ok_or("it has no name after the NAAN")?;
     let naan = naan.to_ascii_lowercase();
     if !(1..=16).contains(&naan.len()) || !naan.bytes().all(|byte| ALPHABET.contains(&byte)) {
         return Err("the NAAN is not one of digits and consonants");
@@ -81,7 +81,7 @@ impl FromStr for Ark {
         // These mean nothing at the end.
         let name = name.trim_end_matches(['/', '.']);
         if name.is_empty() {
-            return Err(wrong("it has no name behind the NAAN"));
+            return Err(wrong("it has no name after the NAAN"));
         }
         if name.split('/').any(|part| part.is_empty() || part.bytes().all(|byte| byte == b'.')) {
             return Err(wrong("the name has an empty part"));

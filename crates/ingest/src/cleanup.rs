@@ -130,7 +130,7 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
 }
 
 /// Purges the batches that were completed or deleted long enough ago, with their jobs, each only once the catalogue
-/// says how its deposit ended, or nobody could tell it from one that was not made; `recorded` are those of which it
+/// says how its deposit ended, or no client could tell it from one that was not made; `recorded` are those of which it
 /// does.
 async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<(), StepError> {
     let before = before(session.services.settings.cleanup.after);

@@ -102,7 +102,7 @@ pub enum DepositError {
     },
     /// A manifest without a type, whose profile is none that a deposit can have.
     #[error(
-        "it begins like a manifest, but {profile}; known are {known}; to store it as it is, set its type to file",
+        "it begins like a manifest, but {profile}; expected one of {known}; to store it as it is, set its type to file",
         known = manifest::uris(DepositType::ALL.into_iter().filter_map(DepositType::manifest))
     )]
     Manifest {

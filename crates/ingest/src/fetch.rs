@@ -48,7 +48,7 @@ pub const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
 const PROGRESS: u64 = 8 << 20;
 
 /// The longest wait that an origin may request of a worker. Behind a longer one it is for the daemon, which gives its worker back.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a fetcher behaves.
 #[derive(Clone, Copy, Debug)]
@@ -243,7 +243,7 @@ impl Fetcher {
             if sink.bytes() >= before + PROGRESS {
                 policy = Attempts::new(self.settings.retries);
             }
-            if failed.retry_after().is_some_and(|wait| wait > PATIENCE) {
+            if failed.retry_after().is_some_and(|wait| wait > WAIT_LIMIT) {
                 return Err(failed);
             }
             match policy.after_failure(failed.retry_after()) {

@@ -25,7 +25,7 @@ pub enum DepositType {
 
 /// A type that no deposit has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a type of deposits; known are {known}", known = DepositType::names())]
+#[error("{0:?} is not a type of deposits; expected one of {known}", known = DepositType::names())]
 pub struct UnknownType(String);
 
 impl DepositType {

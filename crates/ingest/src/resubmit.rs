@@ -263,7 +263,7 @@ mod tests {
         assert_eq!([again, second].map(|uuid| origin(&name, uuid)), [Some(batch); 2]);
         // The failed rows of an attempt are others than those of the next attempt.
         assert!(uuids_of_failed(again).all(|uuid| uuid != second));
-        // A name that anybody may choose leads nowhere.
+        // A name that any client may choose leads nowhere.
         assert_eq!((origin(&name, batch), origin("a.checkm", again)), (None, None));
         assert_eq!(origin(&format!("failed-rows-of-bid-{again}.checkm"), again), None);
     }

@@ -5,7 +5,7 @@
 //!
 //! - What jobs were granted and have not written yet is as good as used. What uploads will still bring is used: it is allocated
 //!   to them on the volume when they say how much that is ([`Upload::announce`](crate::deposit::Upload::announce)).
-//! - Jobs that wait for longer than [`Rules::patience`] come first, the oldest before the others; the first of them that
+//! - Jobs that wait for longer than [`Rules::wait_limit`] come first, the oldest before the others; the first of them that
 //!   does not fit reserves all that becomes free. The others come by priority, then by age, and may pass one that does
 //!   not fit.
 //! - No more jobs have a grant at a time than [`MOST_GRANTS`], however small they are.
@@ -32,12 +32,12 @@ pub struct Rules {
     /// From how many bytes on a job is very large, and comes later than others (`--space.large`).
     pub large: u64,
     /// How long others may pass a job that does not fit.
-    pub patience: Duration,
+    pub wait_limit: Duration,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { threshold: 0.8, unknown: 10 << 30, large: 100 << 30, patience: Duration::from_hours(1) }
+        Self { threshold: 0.8, unknown: 10 << 30, large: 100 << 30, wait_limit: Duration::from_hours(1) }
     }
 }
 
@@ -205,7 +205,7 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
     let mut reserved = extend(&mut round, rules, volume, capacity);
     let mut order: Vec<_> = waiting.iter().collect();
     order.sort_by_key(|one| {
-        let is_overdue = one.age >= rules.patience;
+        let is_overdue = one.age >= rules.wait_limit;
         (!is_overdue, if is_overdue { 0 } else { one.priority }, Reverse(one.age), one.job)
     });
     for one in order {
@@ -220,7 +220,7 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
         } else if needed <= round.room {
             round.room -= needed;
             round.passed.push((one.job, needed));
-        } else if one.age >= rules.patience {
+        } else if one.age >= rules.wait_limit {
             reserved = Some(one.job);
             round.waiting.push((one.job, Wait::Reserving { needed, room: round.room }));
         } else {
@@ -230,7 +230,7 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
     round
 }
 
-/// Extends grants, the oldest job's first. What comes back is the oldest one that waits, where its patience has ended.
+/// Extends grants, the oldest job's first. What comes back is the oldest one that waits, where its wait limit has passed.
 fn extend<Id: Copy + Ord>(round: &mut Round<Id>, rules: &Rules, volume: &Volume<Id>, capacity: u64) -> Option<Id> {
     let mut extending: Vec<_> =
         volume.grants.iter().filter_map(|grant| Some((grant, grant.extension.filter(|bytes| *bytes > 0)?))).collect();
@@ -246,7 +246,7 @@ fn extend<Id: Copy + Ord>(round: &mut Round<Id>, rules: &Rules, volume: &Volume<
         } else {
             round.waiting.push((grant.job, Wait::Extension { needed: *needed, room: round.room }));
             last = Some((grant.job, *needed));
-            if grant.age >= rules.patience {
+            if grant.age >= rules.wait_limit {
                 reserved = reserved.or(Some(grant.job));
             }
         }

@@ -84,7 +84,7 @@ pub struct Removed {
     pub absent: u64,
     /// How many items could not be removed, and are tried again a day later.
     pub failed: u64,
-    /// How many items of these spaces nobody has put aside: they stay.
+    /// How many items of these spaces are not put aside: they stay.
     pub foreign: u64,
 }
 
@@ -197,7 +197,7 @@ impl Asides {
         Ok(found.map(|properties| properties.etag))
     }
 
-    /// How many items of the space nobody has put aside.
+    /// How many items of the space are not put aside.
     async fn foreign(&self, store: &Arc<dyn Store>) -> Result<u64, String> {
         let space = ASIDE.parse::<SpaceName>().map_err(|error| error.to_string())?;
         let mut listed = listing(store, &space, b"", None).await?.chunks(PAGE);

@@ -163,7 +163,7 @@ impl Producer {
                         marker: None,
                         error: None,
                         items: account.figure(&figures, Counter::SpaceItems, source, space),
-                        looked: 0,
+                        scanned: 0,
                     });
                 }
             }
@@ -257,7 +257,7 @@ impl<'a> Index<'a> {
         Self { catalogue, space, after: after.cloned(), page, head: None, has_ended: false }
     }
 
-    /// What the index knows of a key that is above all that were asked for before.
+    /// What the index knows of a key that is above all that were requested before.
     async fn find(&mut self, key: &Key) -> Result<Option<&IndexedItem>, String> {
         while self.head.as_ref().is_none_or(|head| head.key < *key) && !self.has_ended {
             self.head = self.page.next();

@@ -44,7 +44,7 @@ impl StorageStats {
     /// another process leads. What is paused is left to the next day.
     ///
     /// # Errors
-    /// When a store cannot be listed, or the catalogue written. Nothing is asked for then.
+    /// When a store cannot be listed, or the catalogue written. Nothing is requested then.
     pub async fn produce(&self, holder: Uuid, lease: Duration) -> Result<Option<usize>, String> {
         let said = |error: queuekeeper_catalogue::Error| error.to_string();
         let lead = self.catalogue.lead(PRODUCER, holder, lease).await.map_err(said)?;

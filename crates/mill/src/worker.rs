@@ -118,7 +118,7 @@ impl Workers {
         let mut has_more = false;
         while !stop.is_cancelled() {
             while running.try_join_next().is_some() {}
-            // Nobody else acquires any: what is free now stays so.
+            // No other task acquires any: what is free now stays so.
             let Some(is_open) = stop.run_until_cancelled(await_free(&free, workers.number, has_more)).await else {
                 break;
             };

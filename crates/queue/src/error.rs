@@ -37,7 +37,7 @@ pub enum Error {
         /// Why it is not known.
         cause: Cause,
     },
-    /// Someone else holds, changed or made the thing. Nothing was done.
+    /// Another client holds, changed or made the thing. Nothing was done.
     #[error(transparent)]
     Conflict(#[from] Conflict),
     /// A znode that must be there is not. Nothing was done.

@@ -140,7 +140,7 @@ impl Queue {
         let Expansion { note, version, is_last_queued } = expansion;
         let NextRows { digest, all, jobs: rows, last, has_end, most_children } = rows;
         if !note.digest.is_empty() && note.digest != digest {
-            let reason = "the manifest is not the one whose jobs were begun to be created".to_owned();
+            let reason = "the manifest differs from the one that the existing jobs were created from".to_owned();
             return Err(Error::Invalid { path, reason });
         }
         // The last one comes with the first ones, and takes its part of the request.

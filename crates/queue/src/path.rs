@@ -1,7 +1,7 @@
 //! The path grammar: the only place that builds a znode's path or takes one apart.
 //!
 //! [`Path`] names every znode of the queue by what it is. Reading is total: a path that the grammar does not know
-//! becomes [`Path::Unexpected`] with its first unexpected part, so that whatever someone leaves in the tree is one
+//! becomes [`Path::Unexpected`] with its first unexpected part, so that whatever a client leaves in the tree is one
 //! thing to count, and nothing below it needs to be read.
 
 use std::fmt;

@@ -2,7 +2,7 @@
 //!
 //! To delete is to set Deleted; to purge is to remove the znodes. Either is a frozen list of transactions, each of
 //! whole jobs: after each of them no reference is without its job and no job without its reference, so the daemons' own
-//! clean-up runs in parallel, and an interrupted one is planned again for what is left.
+//! cleanup runs in parallel, and an interrupted one is planned again for what is left.
 
 use std::ops::ControlFlow;
 

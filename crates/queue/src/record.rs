@@ -1,6 +1,6 @@
 //! The values of the znodes, decoded tolerantly.
 //!
-//! A value may be anything: written by three generations of programs, by hand, or by someone with bad intent. Decoding
+//! A value may be anything: written by three generations of programs, by hand, or by a client with bad intent. Decoding
 //! therefore never fails as a whole. It gives a [`Decoded`]: all that could be read, and beside it the first thing that
 //! was wrong, if anything was.
 

@@ -283,7 +283,7 @@ impl Queue {
     /// Commits a transaction, and explains a conflict.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where someone else holds, changed or made one of its znodes, [`Error::Missing`] where one is
+    /// [`Error::Conflict`] where another client holds, changed or made one of its znodes, [`Error::Missing`] where one is
     /// gone, [`Error::Commit`] where it was refused or not done for another reason, [`Error::Unknown`] where the
     /// connection was lost and the outcome could not be learned.
     pub async fn commit(&self, transaction: &Transaction) -> Result<Committed, Error> {

@@ -46,7 +46,7 @@ mod backoff;
 mod begin;
 mod change;
 mod decide;
-mod gate;
+mod guard;
 mod lease;
 mod put;
 mod resolve;
@@ -62,13 +62,13 @@ pub struct Timing {
     pub lease: Duration,
     /// How long to wait for another change of the same item, for the audit log after a change, and for the outcome of a
     /// request without an answer.
-    pub patience: Duration,
+    pub wait_limit: Duration,
 }
 
 impl Default for Timing {
-    /// A lease of one minute, half a minute of patience.
+    /// A lease of one minute, half a minute of waiting.
     fn default() -> Self {
-        Self { lease: Duration::from_mins(1), patience: Duration::from_secs(30) }
+        Self { lease: Duration::from_mins(1), wait_limit: Duration::from_secs(30) }
     }
 }
 
@@ -182,7 +182,7 @@ impl<S: Store + ?Sized> Store for Audited<S> {
         to: &Item,
         condition: &Condition,
     ) -> Result<Written, Error> {
-        let control = CopyControl { abort: self.abort.clone(), gate: None };
+        let control = CopyControl { abort: self.abort.clone(), guard: None };
         self.copy_recorded(from, if_match, to, condition, &control).await
     }
 

@@ -87,7 +87,7 @@ impl fmt::Display for Algorithm {
 pub enum DigestError {
     /// No algorithm has that name.
     #[error(
-        "unknown algorithm {0:?}; known are adler32, crc32, crc32c, crc64nvme, md5, sha1, sha256, sha384 and sha512"
+        "unknown algorithm {0:?}; expected one of adler32, crc32, crc32c, crc64nvme, md5, sha1, sha256, sha384 and sha512"
     )]
     Algorithm(String),
     /// It has not the form or length that the algorithm's digests have.

@@ -147,7 +147,7 @@ pub enum ErrorKind {
         /// The size of the content, in bytes.
         size: u64,
     },
-    /// The caller or its [`Gate`](crate::store::Gate) ended it; nothing was written, nor will be.
+    /// The caller or its [`CommitGuard`](crate::store::CommitGuard) ended it; nothing was written, nor will be.
     #[error("stopped: {0}; nothing was written")]
     Stopped(String),
     /// The source of the content failed; nothing was written.

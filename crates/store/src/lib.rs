@@ -19,7 +19,7 @@
 //! # Invariants
 //! - Content is streamed: no operation holds a whole file in memory.
 //! - Content appears whole or not at all, and only after its digests were compared with those that were expected and its
-//!   [`Gate`](store::Gate) let it through.
+//!   [`CommitGuard`](store::CommitGuard) let it through.
 //! - No key is skipped, normalized, or taken for another.
 //! - Nothing here knows ZooKeeper, SQL or HTTP routes.
 

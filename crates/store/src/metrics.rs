@@ -143,7 +143,7 @@ impl StoreFamilies {
         );
         registry.register(
             "queuekeeper_store_request_duration_seconds",
-            "Time from sending a request to a content store to its answer in seconds",
+            "Time from sending a request to a content store to its response in seconds",
             self.durations.clone(),
         );
         registry.register(

@@ -164,12 +164,12 @@ pub struct Put {
     /// Ends it: content that has not appeared yet never will.
     pub abort: CancellationToken,
     /// Called once, after the last byte came and before the content appears.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub guard: Option<Arc<dyn CommitGuard>>,
 }
 
 /// What stands before the instant at which content appears: a lease that must be checked, a record that must be written.
 #[async_trait]
-pub trait Gate: Send + Sync {
+pub trait CommitGuard: Send + Sync {
     /// Lets content of this size and with these digests appear.
     ///
     /// # Errors
@@ -331,7 +331,7 @@ pub trait Store: Send + Sync + 'static {
         if_match: Option<&EntityTag>,
     ) -> Result<Written, Error>;
 
-    /// Ends an upload in parts that another process began ([`Gate::begun`]): after that it cannot complete any more. One
+    /// Ends an upload in parts that another process began ([`CommitGuard::begun`]): after that it cannot complete any more. One
     /// that is complete or gone counts as ended. A store without uploads that outlive a process has nothing to do.
     ///
     /// # Errors

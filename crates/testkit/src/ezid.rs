@@ -34,7 +34,7 @@ pub enum EzidFault {
     Status(u16),
     /// It is done, and there is never an answer.
     NoAnswer,
-    /// Just before, someone else creates the identifier with this metadata.
+    /// Just before, another client creates the identifier with this metadata.
     Taken(Metadata),
 }
 

@@ -100,11 +100,11 @@ impl Faulty {
             chunks.push(chunk);
         }
         let (size, digests): (u64, Digests) = (hashers.bytes(), hashers.finish());
-        if let Some(gate) = &put.gate {
-            gate.pass(size, &digests).await.map_err(ErrorKind::Stopped)?;
+        if let Some(guard) = &put.guard {
+            guard.pass(size, &digests).await.map_err(ErrorKind::Stopped)?;
         }
         let abort = put.abort;
-        let put = Put { gate: None, abort: tokio_util::sync::CancellationToken::new(), ..put };
+        let put = Put { guard: None, abort: tokio_util::sync::CancellationToken::new(), ..put };
         let change = Change::Put(item.clone(), chunks, put);
         self.faults.delay(Late { store: self.store.clone(), change });
         if is_aborted {

@@ -43,7 +43,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// How long the client library may try to reconnect a session without ephemeral znodes before a new one is established.
 /// It tries all servers in turn with pauses that double, and a server that has lost its data refuses the session for
 /// ever.
-const PATIENCE: Duration = Duration::from_secs(1);
+const RECONNECT_LIMIT: Duration = Duration::from_secs(1);
 
 /// What becomes of a session whose chroot is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +313,7 @@ impl Sessions {
 
 /// Waits for the library to reconnect, then tries until there is a session.
 async fn find_replacement(config: Config) -> Client {
-    sleep(PATIENCE).await;
+    sleep(RECONNECT_LIMIT).await;
     let mut pauses = pauses();
     loop {
         if let Some(client) = config.connect_quickly().await {

@@ -77,7 +77,7 @@ impl Tls {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(certificates(ca_file, &ca)?);
         if roots.is_empty() {
-            return Err(bad(ca_file, "none of its certificates can be used as an authority's"));
+            return Err(bad(ca_file, "contains no usable CA certificate"));
         }
         let mut options = TlsOptions::new().with_pem_ca(&ca).map_err(|error| bad(ca_file, error.to_string()))?;
         let builder = ClientConfig::builder().with_root_certificates(roots);

@@ -177,7 +177,7 @@ def of_loops():
                 series(
                     "Loop progress",
                     "How many of the items the loop has requested checks of. It starts again when the next one is due.",
-                    query(f"clamp_max({top('mill_loop_items_looked', BIT)} / {items}, 1)", "requested"),
+                    query(f"clamp_max({top('mill_loop_items_scanned', BIT)} / {items}, 1)", "requested"),
                     "percentunit",
                     max=1,
                     width=8,

@@ -21,10 +21,10 @@ def took(share):
     return f"histogram_quantile({share}, sum by (kind, le) (rate({of('mill_task_duration_seconds_bucket')}[30m]))) >= 0"
 
 
-def looked():
-    """How much of its items the loop has looked at."""
+def scanned():
+    """How much of its items the loop has scanned."""
     items = f"clamp_min({top('mill_loop_items', by='producer')}, 1)"
-    return f"clamp_max({top('mill_loop_items_looked', by='producer')} / {items}, 1)"
+    return f"clamp_max({top('mill_loop_items_scanned', by='producer')} / {items}, 1)"
 
 
 def figures():
@@ -79,7 +79,7 @@ def figures():
         stat(
             "Loop looked at",
             "The share of the items that the loop through all spaces has scanned.",
-            f"max ({looked()})",
+            f"max ({scanned()})",
             "percentunit",
             links=[TO_MILL],
         ),
@@ -182,7 +182,7 @@ def of_everything():
                 series(
                     "Loop progress",
                     "The share of the items that the loop has scanned. It starts again when the next loop is due.",
-                    query(looked(), "{{producer}}"),
+                    query(scanned(), "{{producer}}"),
                     "percentunit",
                     max=1,
                     width=8,

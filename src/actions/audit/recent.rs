@@ -56,7 +56,7 @@ pub struct Entry {
     pub decision: Option<ActionId>,
     /// How many actions this is: more than one where those of a decision are listed as one.
     pub actions: u64,
-    /// The reason given by the actor.
+    /// The actor's reason.
     pub reason: String,
     /// The state before.
     pub before: Option<String>,

@@ -70,7 +70,7 @@ pub enum Record {
         targets: Vec<String>,
         /// How many targets there are in all records.
         count: u64,
-        /// The reason given by the actor.
+        /// The actor's reason.
         reason: String,
         /// The state before, or, where the priority is changed, that, as `priority 5`; not in a bulk action.
         #[serde(skip_serializing_if = "Option::is_none", default)]

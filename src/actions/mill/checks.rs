@@ -1,8 +1,8 @@
-//! Checks that people ask for, by workers.
+//! Checks on request, by workers.
 
 use std::sync::Arc;
 
-use queuekeeper_catalogue::bit::NewAsked;
+use queuekeeper_catalogue::bit::NewRequestedCheck;
 use queuekeeper_mill::bit::coverage::Amount;
 use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_store::SpaceName;
@@ -19,11 +19,11 @@ use crate::mirror::words::{counted, size};
 impl MillActions {
     /// Asks for a check of an item, a space, or of all spaces of a store, with how much each of these has. Workers do it.
     ///
-    /// Each space is asked for by itself. What is under way already goes on, which the outcome says.
+    /// Each space is requested by itself. What is under way already goes on, which the outcome says.
     ///
     /// # Errors
     /// Why it is refused, or was broken off: the role, the audit file, or the catalogue.
-    pub async fn ask_check(
+    pub async fn request_check(
         &self,
         scope: &Scope,
         parts: &[(SpaceName, Amount)],
@@ -66,8 +66,8 @@ async fn ask_each(
     for (at, (space, Amount { items, bytes })) in parts.iter().enumerate() {
         let Scope { account, store, key, .. } = scope;
         let (user, reason, key) = (&*user, reason.as_str(), key.as_ref());
-        let new = NewAsked { account, store, space, key, user, reason, items: *items, bytes: *bytes };
-        match mill.catalogue.ask_check(&new).await {
+        let new = NewRequestedCheck { account, store, space, key, user, reason, items: *items, bytes: *bytes };
+        match mill.catalogue.request_check(&new).await {
             Ok(is_new) => before += usize::from(!is_new),
             Err(error) if at == 0 => return Err(Refusal::of_catalogue(&error)),
             Err(error) => {

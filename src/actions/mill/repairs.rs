@@ -5,7 +5,7 @@ use std::sync::Arc;
 use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_mill::account::Account;
-use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask, offers, task_of};
+use queuekeeper_mill::bit::requested::{RemedyError, RemedyRequest, offers, request_remedy, task_of};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
@@ -116,15 +116,15 @@ async fn start(
         let (name, detail) = (resolution.as_str(), &error.detail);
         return Err(Refusal::conflict(format!("{name} does not resolve this: {detail}; nothing was done")));
     };
-    let asked = AskedRemedy { remedy, user, reason: reason.as_str(), source: None };
-    match ask(&mill.catalogue, account, error, asked).await {
+    let request = RemedyRequest { remedy, user, reason: reason.as_str(), source: None };
+    match request_remedy(&mill.catalogue, account, error, request).await {
         Ok(RepairStarted::Started) => Ok(()),
         Ok(RepairStarted::Open) => Err(Refusal::conflict("a repair of this copy has not ended; nothing was done")),
         Ok(RepairStarted::TooMany | RepairStarted::Stopped | RepairStarted::Cooling) => {
             Err(Refusal::conflict("repairs in this store are stopped; nothing was done"))
         }
-        Err(why @ (AskError::Never(..) | AskError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
-        Err(AskError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),
+        Err(why @ (RemedyError::Never(..) | RemedyError::Unreadable(_))) => Err(Refusal::conflict(why.to_string())),
+        Err(RemedyError::Catalogue(error)) => Err(Refusal::of_catalogue(&error)),
     }
 }
 

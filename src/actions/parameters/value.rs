@@ -14,7 +14,7 @@ pub enum WrongValue {
     Unknown {
         /// What the values are.
         noun: &'static str,
-        /// What was given.
+        /// The rejected value.
         text: String,
         /// The values that there are.
         allowed: Vec<&'static str>,
@@ -24,7 +24,7 @@ pub enum WrongValue {
     NoNumber {
         /// What the numbers are.
         noun: &'static str,
-        /// What was given.
+        /// The rejected value.
         text: String,
         /// The numbers that there are, in words.
         range: &'static str,
@@ -34,14 +34,14 @@ pub enum WrongValue {
     OutOfRange {
         /// What the numbers are.
         noun: &'static str,
-        /// What was given.
+        /// The rejected value.
         text: String,
         /// The numbers that there are, in words.
         range: &'static str,
     },
 }
 
-/// The value of a parameter. The default is that it is not given.
+/// The value of a parameter. The default is that it is not set.
 pub trait ParameterValue: Copy + Default + PartialEq {
     /// What the API and audit records have.
     type Written: Default + PartialEq;

@@ -85,7 +85,7 @@ impl ActionPlanner<'_> {
         Ok(prepared.warn(warning))
     }
 
-    /// Purges every batch that is Completed or Deleted now, also those that the daemons' clean-up does not find.
+    /// Purges every batch that is Completed or Deleted now, also those that the daemons' cleanup does not find.
     pub(super) async fn clean_up(&self, action: &Action, needs: Role) -> Result<Prepared, Refusal> {
         /// How many batches are named.
         const NAMED: usize = 10;

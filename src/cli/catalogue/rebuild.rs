@@ -85,7 +85,7 @@ struct NoteRow {
 impl RebuildArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if !self.yes && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to rebuild").into());
+            return Err(UsageError::unprompted("rebuild").into());
         }
         let data = self.place.data.clone().map(DataDirectory::new);
         let _unused = data.as_ref().map(unused).transpose()?;

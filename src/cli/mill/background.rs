@@ -11,7 +11,7 @@ use crate::cli::actor::AuditArgs;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::ago;
-use crate::views::mill::{AskedItem, CheckFilter, CheckScope, KeyText};
+use crate::views::mill::{CheckFilter, CheckScope, KeyText, RequestedCheckItem};
 
 /// List requested checks, their progress, and what they found
 ///
@@ -39,7 +39,7 @@ impl ChecksArgs {
         crate::cli::log::begin_plain();
         let (mill, catalogue) = self.place.open().await?;
         let filter = CheckFilter { account: self.account, before: self.before, ..CheckFilter::default() };
-        let list = mill.asked_checks(&filter).await;
+        let list = mill.requested_checks(&filter).await;
         catalogue.close().await;
         let list = list.map_err(CommandError::from)?;
         self.output.show(&list, |screen| {
@@ -59,7 +59,7 @@ impl ChecksArgs {
     }
 }
 
-fn table(checks: &[AskedItem]) -> Table {
+fn table(checks: &[RequestedCheckItem]) -> Table {
     let now = Timestamp::now();
     let mut table = Table::new([
         Column::rest("CHECK OF"),
@@ -67,7 +67,7 @@ fn table(checks: &[AskedItem]) -> Table {
         Column::new("STATE"),
         Column::rest("RESULT"),
         Column::new("BY"),
-        Column::number("ASKED"),
+        Column::number("REQUESTED"),
         Column::number("LAST"),
     ]);
     for check in checks {
@@ -78,7 +78,7 @@ fn table(checks: &[AskedItem]) -> Table {
             check.state.replace('_', " "),
             check.words(),
             check.user.clone(),
-            ago(Some(check.asked), now),
+            ago(Some(check.requested), now),
             ago(Some(check.changed), now),
         ]);
     }
@@ -112,10 +112,10 @@ pub(super) async fn ask(
         return output::write(&format!("{}\n", plan.words()));
     }
     let act = MillActArgs::new(reason, place, audit);
-    let asked = act.with_session(async |session| {
-        let asked = session.actions.ask_check(&plan.scope, &plan.parts, &session.actor, &session.reason).await;
-        asked.map(drop).map_err(|refusal| CommandError::from(refusal).into())
+    let requested = act.with_session(async |session| {
+        let requested = session.actions.request_check(&plan.scope, &plan.parts, &session.actor, &session.reason).await;
+        requested.map(drop).map_err(|refusal| CommandError::from(refusal).into())
     });
-    asked.await?;
+    requested.await?;
     output::write(&format!("requested: {}; mill checks {} shows its progress\n", plan.words(), plan.account))
 }

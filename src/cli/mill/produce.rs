@@ -171,13 +171,13 @@ impl Due<'_> {
         let when = match state {
             Some(state) if state.is_led && state.started.is_some() && (state.ended.is_none() || is_checking) => {
                 format!(
-                    "loop {} has not ended; the process that leads begins the next one within {soon} after its end",
+                    "loop {} is still running; the leader starts the next one within {soon} of its end",
                     state.number
                 )
             }
-            Some(state) if state.is_led => format!("the process that leads begins the next loop within {soon}"),
+            Some(state) if state.is_led => format!("the leader starts the next loop within {soon}"),
             Some(_) | None => format!(
-                "no process leads; the next loop begins within {soon} after queuekeeper mill run does, or now with --once --now"
+                "no process leads; the next loop starts within {soon} of queuekeeper mill run, or now with --once --now"
             ),
         };
         let mut said = when;
@@ -215,9 +215,8 @@ fn said(step: &Step) -> String {
         Step::Checking => "the requested checks have not ended".to_owned(),
         Step::Full => "--queue-limit is reached".to_owned(),
         Step::Paused(spaces) => {
-            let spaces =
-                counted(*spaces as u64, "space is left, which is paused", "spaces are left, all of them paused");
-            format!("{spaces}; queuekeeper mill queues shows by whom")
+            let spaces = counted(*spaces as u64, "paused space remains", "paused spaces remain");
+            format!("only {spaces}; queuekeeper mill queues shows by whom")
         }
         Step::Stuck(spaces) => {
             let spaces = counted(*spaces as u64, "space", "spaces");

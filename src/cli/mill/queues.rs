@@ -85,8 +85,8 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
             parts.row([
                 format!("{}/{}", part.account, part.space),
                 part.stores(),
-                count(part.looked),
-                count(part.items.max(part.looked)),
+                count(part.scanned),
+                count(part.items.max(part.scanned)),
                 if part.is_paused { "paused".to_owned() } else { part.error.clone().unwrap_or_default() },
             ]);
         }
@@ -137,7 +137,7 @@ fn rest_line(rest: &ForecastItem) -> String {
 }
 
 fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
-    let ProducerItem { producer: name, number, morsels, morsels_left, checking, looked, items, .. } = producer;
+    let ProducerItem { producer: name, number, morsels, morsels_left, checking, scanned, items, .. } = producer;
     let until = |at: Option<Timestamp>| {
         at.and_then(|at| std::time::Duration::try_from(at.duration_since(now)).ok()).map(|left| Ago(left).to_string())
     };
@@ -152,9 +152,9 @@ fn loop_line(producer: &ProducerItem, now: Timestamp) -> String {
         (_, 0) => format!("{name}: loop {number} is done{next}"),
         (_, left) => {
             let ends = until(producer.ends).map(|left| format!("; at this rate it ends in {left}")).unwrap_or_default();
-            let (looked, items) = (count(*looked), counted((*items).max(*looked), "item", "items"));
+            let (scanned, items) = (count(*scanned), counted((*items).max(*scanned), "item", "items"));
             let morsels = counted(*morsels, "part", "parts");
-            format!("{name}: loop {number}, {left} of {morsels} left, {looked} of {items} scanned{ends}{next}")
+            format!("{name}: loop {number}, {left} of {morsels} left, {scanned} of {items} scanned{ends}{next}")
         }
     }
 }

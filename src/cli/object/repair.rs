@@ -92,7 +92,7 @@ struct Report {
 impl RepairArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         if !self.yes && !self.dry_run && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to repair").into());
+            return Err(UsageError::unprompted("repair").into());
         }
         let repository = self.place.open().await?;
         let interrupts = Interrupts::listen()?;

@@ -43,7 +43,7 @@ impl DeleteArgs {
             );
         };
         if !self.yes && !is_attended() {
-            return Err(UsageError::flag("--yes", "there is no terminal to prompt on; set it to delete").into());
+            return Err(UsageError::unprompted("delete").into());
         }
         let stores = self.config.stores()?;
         let interrupts = Interrupts::listen()?;

@@ -164,7 +164,7 @@ fn lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Never through a link, which may lead to a file of somebody else.
+/// Never through a link, which may lead to a file of another user.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());

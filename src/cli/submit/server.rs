@@ -31,8 +31,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest answer that is read, in bytes.
 const MOST_ANSWER: usize = 4 << 20;
 
-/// For how long a server that does not answer is asked again.
-const PATIENCE: Duration = Duration::from_mins(3);
+/// For how long a request is repeated to a server that does not answer.
+const RETRY_LIMIT: Duration = Duration::from_mins(3);
 
 /// The pause before it is asked again.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -267,14 +267,14 @@ impl Server {
             let why = match ask().await {
                 Ok(answer) => return Ok(answer),
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(why) | Trouble::Conflict(why)) if began.elapsed() > PATIENCE => {
+                Err(Trouble::Passing(why) | Trouble::Conflict(why)) if began.elapsed() > RETRY_LIMIT => {
                     return Err(given_up(&why));
                 }
                 Err(Trouble::Passing(why) | Trouble::Conflict(why)) => why,
             };
             // Each trouble once: who waits knows for what.
             if said.as_ref() != Some(&why) {
-                let left = PATIENCE.saturating_sub(began.elapsed()).as_secs();
+                let left = RETRY_LIMIT.saturating_sub(began.elapsed()).as_secs();
                 note(&format!("{why}; trying again for up to {left} s"));
                 said = Some(why);
             }

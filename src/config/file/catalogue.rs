@@ -98,7 +98,10 @@ mod tests {
             ("catalogue: {url: \"postgres://a:b@c/d\"}", "name that in password_file"),
             ("catalogue: {url: \"postgres://a@c/d?password=p@ss\"}", "name that in password_file"),
             ("catalogue: {url: \"postgres://a@c/d?pass%77ord=p@ss\"}", "name that in password_file"),
-            ("catalogue: {url: \"postgres://a@c/d?options=x\"}", "unknown parameter; known are sslmode, sslrootcert"),
+            (
+                "catalogue: {url: \"postgres://a@c/d?options=x\"}",
+                "unknown parameter; expected one of sslmode, sslrootcert",
+            ),
             ("catalogue: {url: \"postgres://a@c/d?sslmode=always\"}", "catalogue: the URL is invalid"),
             ("catalogue: {url: \"sqlite:\"}", "the url of a file is sqlite:PATH"),
             ("catalogue: {url: \"sqlite:q.db?mode=rwc\"}", "the url of a file is sqlite:PATH, without parameters"),

@@ -1,4 +1,4 @@
-//! What the locks of an admin say.
+//! The notes in the locks of paused queues and held collections.
 
 use hashbrown::HashMap;
 
@@ -21,7 +21,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Takes note of what a read found at a path, if that is an admin's lock.
+    /// Takes note of what a read found at a path, if that is such a lock.
     pub(super) fn note(&mut self, path: &Path, found: &Found) {
         if !matches!(path, Path::QueueLock(_) | Path::NamedLock(LockFolder::Collections, _)) {
             return;
@@ -34,7 +34,7 @@ impl Notes {
         };
     }
 
-    /// What the lock of an admin says.
+    /// The note in a lock; empty where it has none.
     pub(super) fn of(&self, path: &Path) -> Note {
         self.notes.get(path).cloned().unwrap_or_default()
     }

@@ -27,7 +27,7 @@ impl TextId {
     }
 }
 
-/// Collections, submitters, messages: each text is kept once, for as long as someone uses it.
+/// Collections, submitters, messages: each text is kept once, for as long as a reader uses it.
 #[derive(Debug, Default)]
 pub(in crate::mirror) struct Texts {
     text: TextColumn,

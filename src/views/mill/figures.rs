@@ -119,7 +119,7 @@ impl Mill {
                     ends: of.ends,
                     next: of.next_due,
                     left: [of.morsels_left, of.left.iter().filter(|part| part.error.is_some()).count() as u64],
-                    items: [of.items, of.looked],
+                    items: [of.items, of.scanned],
                 })
                 .collect(),
             ..of_workers(&overview.workers)

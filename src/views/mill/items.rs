@@ -15,10 +15,10 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::asked::AskedItem;
 use super::causes::Looked;
 use super::checks::CheckItem;
 use super::comparisons::ComparisonItem;
+use super::requested::RequestedCheckItem;
 use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
@@ -67,7 +67,7 @@ pub(crate) struct ItemList {
     /// Why the account's policy cannot be read; null if it can.
     pub(crate) policy_error: Option<String>,
     /// The last requested checks of the space, one for each store that has any.
-    pub(crate) asked_checks: Vec<AskedItem>,
+    pub(crate) requested_checks: Vec<RequestedCheckItem>,
     /// The last comparisons of its listing with the content index that were kept, one for each store that has any.
     pub(crate) comparisons: Vec<ComparisonItem>,
     /// The items of this page.
@@ -133,7 +133,7 @@ pub(crate) struct ItemDetail {
     /// Content that was kept aside before a copy was deleted or overwritten, newest first, at most fifty of each store.
     pub(crate) asides: Vec<AsideItem>,
     /// The last requested checks of it alone, one for each store that has any.
-    pub(crate) asked_checks: Vec<AskedItem>,
+    pub(crate) requested_checks: Vec<RequestedCheckItem>,
     /// The checks of its copies, the newest first, at most fifty of each. Those that found nothing wrong are kept until
     /// the next loop has ended; outside of loops, for as long as a proof may be old.
     pub(crate) checks: Vec<CheckItem>,
@@ -232,10 +232,10 @@ impl Mill {
                 account.name
             )));
         }
-        let asked_checks = self.asked_of(account, &space, None).await?;
+        let requested_checks = self.requested_of(account, &space, None).await?;
         let comparisons = self.comparisons_of(account, &space).await?;
         let space = standing.copies(account, &policy, &space);
-        Ok(ItemList { space, policy_error, asked_checks, comparisons, items, next })
+        Ok(ItemList { space, policy_error, requested_checks, comparisons, items, next })
     }
 
     /// An item of a space.
@@ -304,7 +304,7 @@ impl Mill {
         let is_done = item.differing.is_empty() && tasks.is_empty() && causes.is_empty();
         causes.extend(of.left_out());
         Ok(ItemDetail {
-            asked_checks: self.asked_of(account, &space, Some(&key)).await?,
+            requested_checks: self.requested_of(account, &space, Some(&key)).await?,
             account: account.name.clone(),
             space: space.to_string(),
             is_done,

@@ -45,7 +45,7 @@ pub(crate) struct ProducerItem {
     /// How many items their sources had when it began.
     pub(crate) items: u64,
     /// How many keys were scanned, or requested to be checked.
-    pub(crate) looked: u64,
+    pub(crate) scanned: u64,
     /// What the unchecked pages of keys take; null if no page of keys waits for its check, or the producer requests
     /// none.
     pub(crate) forecast: Option<ForecastItem>,
@@ -90,7 +90,7 @@ pub(crate) struct MorselItem {
     /// How many items the source had when the loop began.
     pub(crate) items: u64,
     /// How many keys were scanned.
-    pub(crate) looked: u64,
+    pub(crate) scanned: u64,
     /// Why it is stalled; null if it is not.
     pub(crate) error: Option<String>,
     /// Whether a pause stops it.
@@ -124,7 +124,7 @@ impl Mill {
             morsels_left: left.len() as u64,
             checking,
             items: state.as_ref().map_or(0, |state| state.items),
-            looked: state.as_ref().map_or(0, |state| state.looked),
+            scanned: state.as_ref().map_or(0, |state| state.scanned),
             forecast: forecast.map(|forecast| ForecastItem::new(&forecast, self.prices())),
             left: left.into_iter().take(MORSELS).map(|morsel| MorselItem::new(morsel, &pauses)).collect(),
         })
@@ -166,16 +166,16 @@ impl ForecastItem {
 /// When a loop ends, by how much of it was looked at since its beginning.
 fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
     let elapsed = Duration::try_from(now.duration_since(state.started?)).ok()?;
-    let left = state.items.saturating_sub(state.looked) as f64 / state.looked as f64;
+    let left = state.items.saturating_sub(state.scanned) as f64 / state.scanned as f64;
     now.checked_add(Duration::try_from_secs_f64(elapsed.as_secs_f64() * left).ok()?).ok()
 }
 
 impl MorselItem {
     fn new(morsel: Morsel, pauses: &[Pause]) -> Self {
-        let Morsel { account, space, source, destination, items, looked, error, .. } = morsel;
+        let Morsel { account, space, source, destination, items, scanned, error, .. } = morsel;
         let is_paused = pauses.iter().any(|pause| pause.scope.stops(&account, [&source, &destination]));
         let [source, destination] = [source, destination].map(|store| store.to_string());
-        Self { account, space: space.to_string(), source, destination, items, looked, error, is_paused }
+        Self { account, space: space.to_string(), source, destination, items, scanned, error, is_paused }
     }
 
     /// Between which stores it is, or in which one.
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_loop_ends_when_the_rest_is_looked_at_at_the_same_rate() {
         let now = Timestamp::from_second(1_800_000_000).unwrap();
-        let state = |items, looked| LoopState {
+        let state = |items, scanned| LoopState {
             number: 1,
             is_led: true,
             started: Some(now - Duration::from_secs(100)),
@@ -200,7 +200,7 @@ mod tests {
             next: None,
             morsels: 1,
             items,
-            looked,
+            scanned,
         };
         assert_eq!(ends(&state(100, 25), now), Some(now + Duration::from_mins(5)));
         assert_eq!(ends(&state(100, 200), now), Some(now));

@@ -59,7 +59,7 @@ impl Source<'_> {
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),
             storage_problem: self.storage.and_then(Storage::problem),
-            bit_errors: OpenBitErrors::NotAsked,
+            bit_errors: OpenBitErrors::NotRead,
             flow,
         }
     }

@@ -119,7 +119,7 @@ pub(super) struct PreconditionBody {
     version: Option<i32>,
     /// Of a lock: the transaction that created it, `czxid` in its view.
     czxid: Option<i64>,
-    /// Of a fault, or of a clean-up of all finished batches: `plan` in the `precondition` that a dry run returns.
+    /// Of a fault, or of a cleanup of all finished batches: `plan` in the `precondition` that a dry run returns.
     plan: Option<String>,
 }
 

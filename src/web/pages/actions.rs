@@ -56,7 +56,7 @@ struct Page {
     on: String,
     on_href: String,
     outcome: Outcome,
-    given: Option<RequestInfo>,
+    request: Option<RequestInfo>,
     reason: String,
     before: String,
     after: String,
@@ -183,7 +183,7 @@ impl Page {
         let frame = Frame::new(&state.view(now), "../".to_owned(), Section::Audit);
         let id = action.id.clone().unwrap_or_default();
         let entry = id.parse().ok().and_then(|id| state.actions().ok()?.audit().entry(id));
-        let given = entry.map(|entry| RequestInfo {
+        let request = entry.map(|entry| RequestInfo {
             actor: visible(&entry.actor),
             role: entry.role,
             source: entry.source,
@@ -244,7 +244,7 @@ impl Page {
             next: next(state, action, &frame.root),
             audit_href: with(&format!("{}audit", frame.root), "text", &id),
             json: format!("{}api/v1/actions/{id}", frame.root),
-            given,
+            request,
             on,
             on_href,
             id,

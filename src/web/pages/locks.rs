@@ -127,7 +127,7 @@ impl LocksPage {
         let list = list.map(|list| List::new(&list, &list_query, &own, Buttons::new(&frame.root, role), now));
         let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
         Ok(Self {
-            kinds: choices_of(filter.kind, name),
+            kinds: choices_of(filter.kind, LockKind::title),
             ages: choices_of(filter.age, age_in_words),
             sorts: choices_of(Some(filter.sort), sort_in_words),
             is_open: filter.is_filtered(),
@@ -204,19 +204,6 @@ fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
     ]
 }
 
-fn name(kind: LockKind) -> &'static str {
-    match kind {
-        LockKind::Job => "Jobs",
-        LockKind::Batch => "Batches",
-        LockKind::Access => "Access requests",
-        LockKind::Storage => "Objects being stored",
-        LockKind::Inventory => "Objects being recorded",
-        LockKind::LocalId => "Local ids",
-        LockKind::Queue => "Queues",
-        LockKind::Collection => "Collections",
-    }
-}
-
 fn means(kind: LockKind) -> &'static str {
     match kind {
         LockKind::Job => "a daemon works on the job",
@@ -225,8 +212,8 @@ fn means(kind: LockKind) -> &'static str {
         LockKind::Storage => "no other version of the object is stored at the same time",
         LockKind::Inventory => "no other version of the object is recorded at the same time",
         LockKind::LocalId => "no other ARK is minted for it at the same time",
-        LockKind::Queue => "an admin has paused it",
-        LockKind::Collection => "an admin holds it: its pending jobs become held",
+        LockKind::Queue => "no daemon takes items from it",
+        LockKind::Collection => "held: its pending jobs become Held",
     }
 }
 
@@ -234,7 +221,7 @@ impl Line {
     fn new(summary: &Summary, kind: LockKind, root: &str, now: Timestamp) -> Self {
         let figures = summary.locks(kind);
         Self {
-            name: name(kind),
+            name: kind.title(),
             means: means(kind),
             count: Count(figures.count).to_string(),
             is_empty: figures.count == 0,
@@ -282,7 +269,7 @@ impl Row {
         let session = item.session.clone().unwrap_or_default();
         let path = Path::parse(&item.path);
         Self {
-            kind: kind.map_or(item.kind, name),
+            kind: kind.map_or(item.kind, LockKind::title),
             guards: match &path {
                 Path::QueueLock(queue) => queue_in_words(*queue).to_owned(),
                 _ => brief(&item.guards, SHORT),

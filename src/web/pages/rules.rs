@@ -123,7 +123,7 @@ pub(super) async fn change(
             let rule = given(form.rule.as_ref()).ok_or_else(|| Problem::bad("Which rule?"))?;
             alerts.reset(rule, &actor, &reason, now).await.map_err(Problem::from)
         }
-        _ => return Err(Problem::bad("The changes are pause, unpause and reset.")),
+        _ => return Err(Problem::bad("Invalid value of “what”; expected pause, unpause or reset.")),
     };
     match done {
         // Relative, because a proxy may serve us below any prefix.

@@ -63,7 +63,7 @@ pub struct CheckedItem {
 
 /// How far a check is with the end of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AskedPart {
+pub struct RequestedPart {
     /// Whether a part of a space was checked, and not one item.
     pub is_of_space: bool,
     /// The key up to which the space is gone through; `None` for all of it.
@@ -111,8 +111,8 @@ pub struct CheckedPart {
     pub run: Option<u64>,
     /// The page, where the task was of one.
     pub page: Option<PageEnd>,
-    /// How far a check is that a person asked for, where the task was of one.
-    pub asked: Option<AskedPart>,
+    /// How far a check is that was requested, where the task was of one.
+    pub requested: Option<RequestedPart>,
     /// What was checked.
     pub items: Vec<CheckedItem>,
     /// How many items and bytes were skipped, as the policy of the store wants it.
@@ -125,11 +125,11 @@ impl CheckedPart {
     /// Items that were checked outside of runs.
     #[must_use]
     pub fn of(account: String, store: StoreName, items: Vec<CheckedItem>) -> Self {
-        Self { account, store, run: None, page: None, asked: None, items, skipped: (0, 0), is_being_stored: false }
+        Self { account, store, run: None, page: None, requested: None, items, skipped: (0, 0), is_being_stored: false }
     }
 
     /// Whether many items were checked, those alone with which nothing was known to be wrong.
     pub(super) fn is_of_page(&self) -> bool {
-        self.page.is_some() || self.asked.as_ref().is_some_and(|asked| asked.is_of_space)
+        self.page.is_some() || self.requested.as_ref().is_some_and(|requested| requested.is_of_space)
     }
 }

@@ -74,8 +74,8 @@ impl Catalogue {
 /// What was checked of the content of a store in some minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedAmount {
-    /// Which proof was asked for.
-    pub asked: String,
+    /// Which proof was requested.
+    pub requested: String,
     /// How many items the store listed in the pages that were checked.
     pub items: u64,
     /// How many bytes these have.
@@ -86,7 +86,7 @@ pub struct CheckedAmount {
 const KEPT_MINUTES: i64 = 24 * 60;
 
 impl Catalogue {
-    /// What a loop has checked in the last `minutes`, the one under way being the last of them, by the proof that was asked for.
+    /// What a loop has checked in the last `minutes`, the one under way being the last of them, by the proof that was requested.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -94,7 +94,8 @@ impl Catalogue {
         let sql = "SELECT bit_runs.asked, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes) AS BIGINT)
             FROM checked_in_minute JOIN bit_runs ON bit_runs.id = checked_in_minute.run
             WHERE minute > {now} / 60000 - $1 AND bit_runs.loop = $2 GROUP BY bit_runs.asked ORDER BY bit_runs.asked";
-        let amount = |row: &Row| Ok(CheckedAmount { asked: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+        let amount =
+            |row: &Row| Ok(CheckedAmount { requested: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(sql, values![minutes, number], amount).await
     }
 }

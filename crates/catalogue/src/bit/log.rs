@@ -7,7 +7,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
 use super::checked::Evidence;
-use super::{PASSING, asked};
+use super::{PASSING, requested};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{Row, millis, values};
@@ -99,7 +99,7 @@ impl Catalogue {
     }
 
     /// Forgets a part of what has done its service: successes of runs whose report is stored and that were followed by another one which
-    /// ended; and successes outside of runs, and checks that were asked for and have ended, after the time for which a proof holds.
+    /// ended; and successes outside of runs, and checks that were requested and have ended, after the time for which a proof holds.
     /// Failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ async fn forget(session: &mut Session) -> Result<Option<u64>, Error> {
     let max_age = session.row("SELECT MAX(max_age) FROM loops", values![]).await?;
     let max_age: Option<i64> = max_age.map(|row| session.decode(row.get(0))).transpose()?.flatten();
     let kept = max_age.unwrap_or(millis(KEPT));
-    let forgotten = forget_outside(session, kept).await? + asked::forget(session, kept, PART).await?;
+    let forgotten = forget_outside(session, kept).await? + requested::forget(session, kept, PART).await?;
     Ok((forgotten > 0).then_some(forgotten))
 }
 

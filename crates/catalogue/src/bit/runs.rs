@@ -26,8 +26,8 @@ pub struct BitRun {
     pub store: StoreName,
     /// The space, as the account names it.
     pub space: SpaceName,
-    /// Which proof was asked for.
-    pub asked: String,
+    /// Which proof was requested.
+    pub requested: String,
     /// When it began, by the database's clock.
     pub started: Timestamp,
     /// When all its checks had been requested.
@@ -174,11 +174,11 @@ impl Catalogue {
         &self,
         lead: &Lead,
         morsel: &Morsel,
-        (to, asked): (&Advance, &str),
+        (to, requested): (&Advance, &str),
         pages: &[NewPage],
     ) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
-        let outcome = advance(&mut session, lead, morsel, (to, asked), pages).await;
+        let outcome = advance(&mut session, lead, morsel, (to, requested), pages).await;
         let is_leading = session.end(outcome).await?;
         if !pages.is_empty() {
             self.notify().await;
@@ -187,7 +187,7 @@ impl Catalogue {
     }
 
     /// Ends a run of which all checks were requested and have ended, and requests what follows. Checks that wait until their store can
-    /// be read are waited for as long as the patience lasts, from the request for the last of them. The answer is whether it ended
+    /// be read are waited for up to the limit, from the request for the last of them. The answer is whether it ended
     /// now.
     ///
     /// # Errors
@@ -196,11 +196,11 @@ impl Catalogue {
         &self,
         lead: &Lead,
         run: u64,
-        patience: Duration,
+        wait_limit: Duration,
         then: Vec<NewTask>,
     ) -> Result<bool, Error> {
         let (mut session, rings) = (self.database.begin().await?, !then.is_empty());
-        let outcome = end(&mut session, lead, (run, patience), then).await;
+        let outcome = end(&mut session, lead, (run, wait_limit), then).await;
         let has_ended = session.end(outcome).await?;
         if has_ended && rings {
             self.notify().await;
@@ -213,7 +213,7 @@ async fn advance(
     session: &mut Session,
     lead: &Lead,
     morsel: &Morsel,
-    (to, asked): (&Advance, &str),
+    (to, requested): (&Advance, &str),
     pages: &[NewPage],
 ) -> Result<bool, Error> {
     let Morsel { account, space, source: store, .. } = morsel;
@@ -229,7 +229,7 @@ async fn advance(
     let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten, origin)
         VALUES ($1, $2, $3, $4, $5, {now}, FALSE, $6)
         ON CONFLICT (account, store, space, loop) DO UPDATE SET asked = excluded.asked RETURNING id";
-    let row = session.row(new, values![lead.number, account, store, space, asked, origin.as_ref()]).await?;
+    let row = session.row(new, values![lead.number, account, store, space, requested, origin.as_ref()]).await?;
     let run = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or_default();
     let values = pages.iter().flat_map(|page| {
         let NewPage { behind, last, items, bytes } = page;
@@ -245,7 +245,7 @@ async fn advance(
 async fn end(
     session: &mut Session,
     lead: &Lead,
-    (run, patience): (u64, Duration),
+    (run, wait_limit): (u64, Duration),
     then: Vec<NewTask>,
 ) -> Result<bool, Error> {
     if !loops::is_leading(session, lead).await? {
@@ -256,7 +256,7 @@ async fn end(
         SELECT 1 FROM tasks WHERE tasks.account = bit_runs.account AND tasks.destination = bit_runs.store
             AND tasks.space = bit_runs.space AND kind IN ('BIT', 'BIT_PAGE') AND state <> 'dead'
             AND (state <> 'restore' OR bit_runs.listed > {now} - $2))";
-    if session.run(sql, values![run, millis(patience)]).await? == 0 {
+    if session.run(sql, values![run, millis(wait_limit)]).await? == 0 {
         return Ok(false);
     }
     pages::end_with_run(session, run).await?;
@@ -271,7 +271,7 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         account: row.get(2)?,
         store: row.need(3, |name: String| name.parse::<StoreName>())?,
         space: row.need(4, |name: String| name.parse::<SpaceName>())?,
-        asked: row.get(5)?,
+        requested: row.get(5)?,
         started: row.time(6)?,
         listed: row.parse(7, Timestamp::from_millisecond)?,
         ended: row.parse(8, Timestamp::from_millisecond)?,

@@ -37,7 +37,7 @@ pub(super) fn options(url: &str) -> Result<PgConnectOptions, String> {
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
         if !PARAMETERS.contains(&name) {
-            return Err(format!("the URL has an unknown parameter; known are {}", PARAMETERS.join(", ")));
+            return Err(format!("the URL has an unknown parameter; expected one of {}", PARAMETERS.join(", ")));
         }
     }
     // The driver's message may quote the URL.

@@ -94,7 +94,7 @@ impl Catalogue {
 
 async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>, Error> {
     let (mut ours, mut deltas) = (Vec::with_capacity(tasks.len()), Deltas::default());
-    let (mut follow_ups, mut asked) = (Vec::new(), Vec::new());
+    let (mut follow_ups, mut requested) = (Vec::new(), Vec::new());
     // In the order in which others lock them.
     let mut order: Vec<_> = (0..tasks.len()).collect();
     order.sort_by_key(|&at| tasks[at].task.id);
@@ -111,14 +111,14 @@ async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>
                 if let Some(page) = &part.page {
                     follow_ups.extend(bit::end_page(session, &ended.task.subject, page).await?);
                 }
-                asked.extend(part.asked.as_ref().map(|of| (&ended.task.subject, of, &part.items)));
+                requested.extend(part.requested.as_ref().map(|of| (&ended.task.subject, of, &part.items)));
             }
         }
     }
     // In one order, too: several of them may be of one check.
-    asked.sort_by_key(|(subject, ..)| *subject);
-    for (subject, of, items) in asked {
-        follow_ups.extend(bit::end_asked(session, subject, of, items).await?);
+    requested.sort_by_key(|(subject, ..)| *subject);
+    for (subject, of, items) in requested {
+        follow_ups.extend(bit::end_requested(session, subject, of, items).await?);
     }
     deltas.write(session).await?;
     put(session, follow_ups).await?;

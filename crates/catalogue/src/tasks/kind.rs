@@ -45,7 +45,7 @@ table! {
     DuplicationLow "duplication-low" 1;
     /// Checks of content.
     BitIntegrity "bit-integrity" 1;
-    /// Findings that need a decision, repairs that were decided, and checks that a person asked for.
+    /// Findings that need a decision, repairs that were decided, and checks on request.
     BitError "bit-error" 1;
     /// Reports on spaces whose checks have ended.
     BitReport "bit-report" 1;
@@ -69,7 +69,7 @@ table! {
     Bit "BIT" true;
     /// Checks the content of a page of items: of those behind its key, up to one that its run has.
     BitPage "BIT_PAGE" true;
-    /// Checks content that a person asked to be checked: an item, or a space, page by page.
+    /// Checks content on request: an item, or a space, page by page.
     Check "CHECK" true;
     /// Writes the report on a space.
     BitReport "BIT_REPORT" true;

@@ -16,7 +16,7 @@ use queuekeeper_store::{Algorithm, Digest, DirectoryStore, Hashers, SpaceName, S
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
 /// Longer than any test takes: what was left is recognized by the end of a lease that a test ends by hand.
-const TIMING: Timing = Timing { lease: Duration::from_mins(10), patience: Duration::from_mins(1) };
+const TIMING: Timing = Timing { lease: Duration::from_mins(10), wait_limit: Duration::from_mins(1) };
 
 /// A directory and the database of a catalogue.
 pub(super) struct Place {

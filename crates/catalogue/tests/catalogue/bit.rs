@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::bit::{
-    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewAsked, NewPage, NewReport, Observed, PageEnd, Reports,
-    UnsuccessfulReports, Wrong,
+    CheckedAmount, CheckedItem, CheckedPart, Evidence, NewPage, NewReport, NewRequestedCheck, Observed, PageEnd,
+    Reports, UnsuccessfulReports, Wrong,
 };
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
@@ -39,7 +39,7 @@ fn morsel() -> Morsel {
         marker: None,
         error: None,
         items: 3,
-        looked: 0,
+        scanned: 0,
     }
 }
 
@@ -134,7 +134,7 @@ on_both! {
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::To(key("b"), 2), "read"), &pages[..1]).await.unwrap());
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(1), "read"), &pages[1..]).await.unwrap());
         let run = catalogue.open_bit_runs().await.unwrap().remove(0);
-        assert_eq!((run.number, run.asked.as_str(), run.listed.is_some(), run.has_open_checks), (1, "read", true, true));
+        assert_eq!((run.number, run.requested.as_str(), run.listed.is_some(), run.has_open_checks), (1, "read", true, true));
         assert!(!catalogue.end_bit_run(&lead, run.id, Duration::ZERO, vec![]).await.unwrap(), "its checks are open");
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap(), (2, 3, 21));
 
@@ -170,7 +170,7 @@ on_both! {
         assert_eq!(world.number("SELECT COUNT(*) FROM bit_deltas").await, 0);
         // What was checked in these minutes: a minute may have ended between two of them.
         let lately = catalogue.checked_lately(lead.number, 60).await.unwrap();
-        assert_eq!(lately, [CheckedAmount { asked: "read".to_owned(), items: 3, bytes: 21 }]);
+        assert_eq!(lately, [CheckedAmount { requested: "read".to_owned(), items: 3, bytes: 21 }]);
         assert_eq!(catalogue.checked_lately(lead.number + 1, 60).await.unwrap(), []);
         assert_eq!(catalogue.checks_of_run(run.id, "success", 0, 10).await.unwrap().len(), 3);
         assert_eq!(catalogue.check().await.unwrap(), []);
@@ -301,17 +301,17 @@ on_both! {
         let (user, reason) = ("ada", "a new disk");
         for name in [None, Some("a"), Some("b")] {
             let (store, space, key) = (&main(), &morsel().space, name.map(key));
-            let new = NewAsked { account: "account", store, space, key: key.as_ref(), user, reason, items: 1, bytes: 7 };
-            assert!(catalogue.ask_check(&new).await.unwrap());
+            let new = NewRequestedCheck { account: "account", store, space, key: key.as_ref(), user, reason, items: 1, bytes: 7 };
+            assert!(catalogue.request_check(&new).await.unwrap());
         }
         let kept = async || {
             let of_item = async |name| catalogue.checks_of_item(&main(), &item(name), None, 10).await.unwrap().len();
-            (of_item("a").await, of_item("b").await, catalogue.asked_checks("account", None, 10).await.unwrap().len())
+            (of_item("a").await, of_item("b").await, catalogue.requested_checks("account", None, 10).await.unwrap().len())
         };
         assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (None, (2, 2, 3)));
         world.tamper("UPDATE bit_log SET time = time - 10000").await;
         assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (Some(1), (1, 2, 3)));
-        // Of what was asked for, what has ended is; one of the items has not.
+        // Of what was requested, what has ended is; one of the items has not.
         world.tamper("DELETE FROM tasks WHERE key <> (SELECT key FROM items ORDER BY key DESC LIMIT 1)").await;
         world.tamper("DELETE FROM asked_items WHERE key = (SELECT key FROM items ORDER BY key LIMIT 1)").await;
         world.tamper("UPDATE asked_checks SET is_listed = TRUE WHERE items = 1 AND key NOT IN (SELECT key FROM items)").await;

@@ -20,7 +20,7 @@ fn morsel(space: &str) -> Morsel {
         marker: None,
         error: None,
         items: 10,
-        looked: 0,
+        scanned: 0,
     }
 }
 
@@ -58,16 +58,16 @@ on_both! {
         assert!(!catalogue.advance(&again, &morsel("a"), &Advance::Done(4), vec![task("z")]).await.unwrap());
         assert!(!catalogue.begin_loop(&again, &[], LEASE).await.unwrap());
         let left = catalogue.morsels(PRODUCER).await.unwrap();
-        let marked = Morsel { marker: Some("k".parse().unwrap()), looked: 2, ..morsel("a") };
+        let marked = Morsel { marker: Some("k".parse().unwrap()), scanned: 2, ..morsel("a") };
         assert_eq!(left, [marked.clone(), Morsel { error: Some("it is away".to_owned()), ..morsel("b") }]);
         assert_eq!(world.number("SELECT COUNT(*) FROM tasks").await, 2);
 
         assert!(catalogue.advance(&second, &left[1], &Advance::To("c".parse().unwrap(), 3), vec![]).await.unwrap());
         assert!(catalogue.advance(&second, &marked, &Advance::Done(4), vec![]).await.unwrap());
-        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), looked: 3, ..morsel("b") }]);
+        assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), scanned: 3, ..morsel("b") }]);
         // How far the loop is counts what was looked at in morsels that are done, too, and nothing that was not written.
         let state = catalogue.loop_state(PRODUCER).await.unwrap().unwrap();
-        assert_eq!((state.number, state.is_led, state.morsels, state.items, state.looked), (1, true, 2, 20, 9));
+        assert_eq!((state.number, state.is_led, state.morsels, state.items, state.scanned), (1, true, 2, 20, 9));
         assert_eq!(state.ended, None);
         assert!(catalogue.advance(&second, &morsel("b"), &Advance::Done(1), vec![]).await.unwrap());
         assert!(catalogue.loop_state(PRODUCER).await.unwrap().unwrap().ended.is_some());

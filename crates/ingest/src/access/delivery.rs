@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws_lc_rs::hmac;
 use futures::TryStreamExt as _;
 use jiff::{SignedDuration, Timestamp};
-use queuekeeper_store::store::{Chunks, Condition, EntityTag, Gate, Properties, Put, UserProperties};
+use queuekeeper_store::store::{Chunks, CommitGuard, Condition, EntityTag, Properties, Put, UserProperties};
 use queuekeeper_store::{Digests, Error, ErrorKind, Item, Key, Store};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Deliveries {
 struct Fenced(Fence);
 
 #[async_trait]
-impl Gate for Fenced {
+impl CommitGuard for Fenced {
     async fn pass(&self, _size: u64, _digests: &Digests) -> Result<(), String> {
         self.0.pass().await;
         Ok(())
@@ -79,8 +79,8 @@ impl Deliveries {
     pub(super) async fn put(&self, name: &str, shown: &str, chunks: Chunks, fence: &Fence) -> Result<(), Error> {
         let user =
             UserProperties { metadata: [(NAME.to_owned(), shown.to_owned())].into(), ..UserProperties::default() };
-        let gate = Some(Arc::new(Fenced(fence.clone())) as Arc<dyn Gate>);
-        let put = Put { condition: Condition::IfAbsent, user, gate, ..Put::default() };
+        let guard = Some(Arc::new(Fenced(fence.clone())) as Arc<dyn CommitGuard>);
+        let put = Put { condition: Condition::IfAbsent, user, guard, ..Put::default() };
         match self.store.put(&self.item(name), chunks, put).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_precondition() => Ok(()),

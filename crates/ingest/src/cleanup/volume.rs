@@ -91,7 +91,7 @@ pub(super) async fn take_turn(session: &Session) -> Result<Turn, StepError> {
     }
 }
 
-/// Why a volume that nobody has claimed may be another tree's: it has a batch that this one does not know.
+/// Why a volume without a claim may be another tree's: it has a batch that this one does not know.
 async fn foreign(session: &Session, znode: &Path) -> Result<Option<String>, StepError> {
     let working = session.services.working.clone();
     let failed = |error: std::io::Error| StepError::working("look through it", &error);

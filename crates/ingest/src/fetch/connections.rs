@@ -23,7 +23,7 @@ const FORGET: usize = 1_000;
 
 /// How much longer than one that has nothing a job waits that fetches content from another host: it might have to be fetched
 /// again.
-const PATIENCE: u32 = 30;
+const CONTENT_FACTOR: u32 = 30;
 
 /// What a connection is for. Those for content may last for hours, and do not hold up the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ impl Connections {
         if let Some(known) = kept.of(&key) {
             return Ok(known.next().await);
         }
-        let wait = if kept.0.has_content.load(Ordering::Relaxed) { limits.wait * PATIENCE } else { limits.wait };
+        let wait = if kept.0.has_content.load(Ordering::Relaxed) { limits.wait * CONTENT_FACTOR } else { limits.wait };
         let host = self.host(&key, limits.connections);
         let permit = match Arc::clone(&host.free).try_acquire_owned() {
             Ok(permit) => permit,

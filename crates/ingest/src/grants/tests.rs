@@ -17,7 +17,7 @@ fn wanted(number: u32, mib: u64) -> Wanted {
 async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     let here = tempfile::tempdir().unwrap();
     let storage = WorkingStorage::open(here.path()).unwrap().limited(SizeLimit::new(100 << 20));
-    let rules = Rules { patience: Duration::from_mins(1), ..Rules::default() };
+    let rules = Rules { wait_limit: Duration::from_mins(1), ..Rules::default() };
     let grants = Grants::new(Uuid::nil(), rules);
     let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
     let waits = |number, age| Wanted { age: Duration::from_secs(age), ..wanted(number, 30) };

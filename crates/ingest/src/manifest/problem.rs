@@ -49,7 +49,7 @@ pub enum ProblemKind {
     #[error("there is no line '#%profile | URI' before the first row")]
     NoProfile,
     /// The profile is not one of those that are known.
-    #[error("the profile {0:?} is unknown; known are {known}", known = uris(ManifestProfile::ALL))]
+    #[error("the profile {0:?} is unknown; expected one of {known}", known = uris(ManifestProfile::ALL))]
     UnknownProfile(String),
     /// The profile is not the one of this use.
     #[error("the profile is {found}, but {expected} was expected", found = found.as_str(), expected = expected.as_str())]

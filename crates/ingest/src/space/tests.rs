@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const RULES: Rules = Rules { threshold: 0.8, unknown: 30, large: 1_000, patience: Duration::from_mins(1) };
+const RULES: Rules = Rules { threshold: 0.8, unknown: 30, large: 1_000, wait_limit: Duration::from_mins(1) };
 
 fn volume(used: u64, grants: Vec<Grant<u32>>) -> Volume<u32> {
     Volume { total: 100, free: 100 - used, grants }
@@ -145,7 +145,7 @@ proptest! {
                         let is_waiting = round.waiting.iter().any(|(other, wait)| {
                             other == by && matches!(wait, Wait::Reserving { .. } | Wait::Extension { .. })
                         });
-                        prop_assert!(age(*by) >= RULES.patience && is_waiting);
+                        prop_assert!(age(*by) >= RULES.wait_limit && is_waiting);
                     }
                     Wait::Reserving { .. } => {
                         // Only jobs that have waited for longer pass it.

@@ -26,7 +26,7 @@ fn path(directory: &Path, url: &ContentUrl) -> PathBuf {
 }
 
 /// Keeps a URL in a directory, which is made where it is missing, in place of the same one with another query. It is durable
-/// then, and whoever reads it meanwhile finds all of one of them.
+/// then, and a process that reads it meanwhile finds all of one of them.
 ///
 /// # Errors
 /// When it cannot be written.

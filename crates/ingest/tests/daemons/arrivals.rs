@@ -9,7 +9,7 @@ use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{PATIENCE, World, only, quick};
+use super::world::{WAIT_LIMIT, World, only, quick};
 
 /// How long nothing wakes a daemon but an arrival.
 const HOUR: Duration = Duration::from_hours(1);
@@ -34,7 +34,7 @@ async fn jobs_of_another_process_wake_daemons_at_once_also_after_the_connection_
         proxy.cut(Newcomers::Close);
         proxy.restore();
         // A session for the locks, and one for the watches.
-        eventually(PATIENCE, "both are connected again", async || proxy.accepted() >= before + 2).await;
+        eventually(WAIT_LIMIT, "both are connected again", async || proxy.accepted() >= before + 2).await;
     }
     creating.stop().await;
     working.stop().await;

@@ -14,7 +14,7 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::contents::zip;
-use super::world::{PATIENCE, World, only, quick};
+use super::world::{WAIT_LIMIT, World, only, quick};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_report() {
@@ -83,7 +83,7 @@ async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
         let data = world.queue.client().get_data(&format!("/queuekeeper/progress/{name}")).await.ok()?.0;
         ProgressNote::decode(&data)
     };
-    let job = eventually_some(PATIENCE, "one file is there and some of the other", async || {
+    let job = eventually_some(WAIT_LIMIT, "one file is there and some of the other", async || {
         let (job, progress) = note().await?.jobs.pop_first()?;
         let file = progress.fetching.first().filter(|file| file.name == "b.bin" && file.bytes > 0)?;
         assert_eq!((file.size, file.bytes <= 200_000), (Some(200_000), true));
@@ -93,9 +93,9 @@ async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
     .await;
     let (state, report) = world.ended(batch).await;
     assert_eq!((state, report.completed), (BatchState::Completed, vec![job]));
-    eventually(PATIENCE, "nothing is being downloaded", async || note().await == Some(ProgressNote::default())).await;
+    eventually(WAIT_LIMIT, "nothing is being downloaded", async || note().await == Some(ProgressNote::default())).await;
     daemons.stop().await;
-    eventually(PATIENCE, "it ends with the session", async || note().await.is_none()).await;
+    eventually(WAIT_LIMIT, "it ends with the session", async || note().await.is_none()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,11 +119,11 @@ async fn a_daemon_gets_more_workers_while_jobs_wait_and_fewer_again() {
         let data = world.queue.client().get_data(&format!("/queuekeeper/daemons/{name}")).await.ok()?.0;
         DaemonNote::decode(&data)?.workers.get("downloading").copied()
     };
-    eventually(PATIENCE, "there are as many as there may be", async || workers().await == Some(4)).await;
+    eventually(WAIT_LIMIT, "there are as many as there may be", async || workers().await == Some(4)).await;
     for batch in batches {
         assert_eq!(world.ended(batch).await.0, BatchState::Completed);
     }
-    eventually(PATIENCE, "one is left", async || workers().await == Some(1)).await;
+    eventually(WAIT_LIMIT, "one is left", async || workers().await == Some(1)).await;
     daemons.stop().await;
 }
 
@@ -179,7 +179,7 @@ async fn storing_reads_from_the_disk_whatever_urls_its_manifest_has_for_others()
     let daemons = world.start_anew(settings, Duration::from_secs(10)).await;
     let url = world.origin.url("/a.zip");
     let (batch, _) = world.deposit(json!({"type": "container", "filename": "a.zip", "payload_url": url})).await;
-    let job = eventually_some(PATIENCE, "the job waits for Storing", async || {
+    let job = eventually_some(WAIT_LIMIT, "the job waits for Storing", async || {
         world.children("/jobs/states/storing").await.pop()
     });
     let job = job.await.split_once('-').unwrap().1.to_owned();

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, sha256};
-use super::world::{PATIENCE, World, only, quick};
+use super::world::{WAIT_LIMIT, World, only, quick};
 
 const SESSION: Duration = Duration::from_secs(10);
 
@@ -124,7 +124,7 @@ async fn a_deposit_of_many_rows_becomes_several_batches_that_have_each_row_once(
         let of = format!("of 3, of {}", id_of(uuid)).replace('=', "=3D");
         texts.contains("1 of 3; each further part") && texts.replace("=\r\n", "").contains(&of)
     };
-    eventually(PATIENCE, "the mails say which part they are of", said).await;
+    eventually(WAIT_LIMIT, "the mails say which part they are of", said).await;
     daemons.stop().await;
 }
 
@@ -145,7 +145,7 @@ async fn a_part_whose_files_are_gone_fetches_the_manifest_again_and_takes_no_oth
     };
     let (right, wrong) = (part(2, &sha256(&all)).await, part(3, &sha256("another")).await);
     let is_expanded = async || !world.files(right, Outcome::Processing).await.is_empty();
-    eventually(PATIENCE, "its jobs are created", is_expanded).await;
+    eventually(WAIT_LIMIT, "its jobs are created", is_expanded).await;
     assert_eq!(world.files(right, Outcome::Processing).await, ["f2.txt", "f3.txt"]);
     let (state, report) = world.ended(wrong).await;
     assert_eq!((state, report.len()), (BatchState::Failed, 0));
@@ -162,14 +162,14 @@ async fn no_more_jobs_are_created_while_a_folder_has_as_many_children_as_others_
     let daemons = world.start_anew(few.clone(), SESSION).await;
     let first = world.deposit_manifest(Uuid::new_v4()).await;
     let jobs = async |batch| world.queue.batch_report(batch).await.unwrap().processing.len();
-    eventually(PATIENCE, "the first one has its jobs", async || jobs(first).await == 5).await;
+    eventually(WAIT_LIMIT, "the first one has its jobs", async || jobs(first).await == 5).await;
     let second = world.deposit_manifest(Uuid::new_v4()).await;
     let note = format!("/queuekeeper/expansions/{second}");
     let is_begun = async || world.queue.client().get_data(&note).await.is_ok();
-    eventually(PATIENCE, "it is begun", is_begun).await;
+    eventually(WAIT_LIMIT, "it is begun", is_begun).await;
     let third = world.deposit_manifest(Uuid::new_v4()).await;
     let third_note = format!("/queuekeeper/expansions/{third}");
-    eventually(PATIENCE, "another one is begun, too", async || {
+    eventually(WAIT_LIMIT, "another one is begun, too", async || {
         world.queue.client().get_data(&third_note).await.is_ok()
     })
     .await;
@@ -188,12 +188,12 @@ async fn no_more_jobs_are_created_while_a_folder_has_as_many_children_as_others_
             world.queue.client().delete(&format!("/jobs/states/pending/{entry}"), None).await.unwrap();
         }
     }
-    eventually(PATIENCE, "it has its jobs", async || jobs(second).await + jobs(third).await >= 5).await;
+    eventually(WAIT_LIMIT, "it has its jobs", async || jobs(second).await + jobs(third).await >= 5).await;
     let began = Instant::now();
     daemons.stop().await;
     assert!(began.elapsed() < Duration::from_secs(15), "one that waits holds up no stop: {:?}", began.elapsed());
     let unbounded = Settings { java_readers: false, ..few };
     let daemons = world.start_anew(unbounded, SESSION).await;
-    eventually(PATIENCE, "all have their jobs", async || jobs(second).await + jobs(third).await == 10).await;
+    eventually(WAIT_LIMIT, "all have their jobs", async || jobs(second).await + jobs(third).await == 10).await;
     daemons.stop().await;
 }

@@ -38,7 +38,7 @@ use zookeeper_client::{Acl, AuthId, Permission};
 use super::remote::{Remote, Servers};
 
 /// How long anything may take before the test gives up.
-pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const WAIT_LIMIT: Duration = Duration::from_mins(5);
 
 pub(super) struct World {
     pub(super) server: Arc<PrivateServer>,
@@ -168,7 +168,7 @@ impl World {
 
     /// Waits until a batch is reported.
     pub(super) async fn ended(&self, batch: BatchId) -> (BatchState, BatchReport) {
-        self.ended_within(PATIENCE, batch).await
+        self.ended_within(WAIT_LIMIT, batch).await
     }
 
     pub(super) async fn ended_within(&self, limit: Duration, batch: BatchId) -> (BatchState, BatchReport) {

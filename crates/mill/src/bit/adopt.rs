@@ -18,7 +18,7 @@ use super::decide::is_same;
 use super::evidence;
 use super::intended::is_being_stored;
 use super::page::{Range, is_listed_as_recorded};
-use super::seen::Seen;
+use super::read_copy::ReadCopy;
 use super::verdict::{Fixity, Remedy, Sighting};
 use super::verify::{CHANGING, Scope};
 use crate::account::Account;
@@ -189,7 +189,7 @@ impl Checker {
         item: &Item,
         user: &str,
     ) -> Result<Result<u64, String>, Stop> {
-        let seen = Seen::look(self, place, item, &Digests::default(), &Lease::unlimited()).await?;
+        let seen = ReadCopy::read(self, place, item, &Digests::default(), &Lease::unlimited()).await?;
         let verdict = seen.verdict();
         let (Sighting::Present(content), true) =
             (&seen.sources.content, verdict.offers.iter().any(|offer| offer.remedy == Remedy::Adopt))

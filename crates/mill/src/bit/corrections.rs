@@ -13,7 +13,7 @@ use queuekeeper_store::store::Item;
 use uuid::Uuid;
 
 use super::checker::{Checker, Place};
-use super::seen::{Seen, is_proven};
+use super::read_copy::{ReadCopy, is_proven};
 use super::verdict::{Remedy, Sighting};
 use crate::worker::{CHANGING, Lease, Stop};
 
@@ -35,7 +35,7 @@ impl Checker {
         };
         let key = subject.key.clone().ok_or_else(|| "the finding names no item".to_owned())?;
         let item = Item::new(place.space.clone(), key);
-        let seen = Seen::look(self, &place, &item, &Digests::default(), lease).await?;
+        let seen = ReadCopy::read(self, &place, &item, &Digests::default(), lease).await?;
         if is_proven(&seen.verdict()) {
             return Ok(seen.part(&subject.account, &place, &item, &seen.verdict()));
         }
@@ -49,10 +49,10 @@ impl Checker {
         &self,
         place: &Place,
         item: &Item,
-        seen: Seen,
+        seen: ReadCopy,
         remedy: Remedy,
         user: &str,
-    ) -> Result<Seen, Stop> {
+    ) -> Result<ReadCopy, Stop> {
         let verdict = seen.verdict();
         let (Some(properties), Sighting::Present(content)) = (&seen.properties, &seen.sources.content) else {
             return Err(Stop::Failed(format!("there is no content to record: {verdict}")));

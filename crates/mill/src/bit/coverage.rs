@@ -124,22 +124,22 @@ impl Coverage {
 
     /// What the report says as a whole, by the least proof that the policy asks for.
     #[must_use]
-    pub fn result(&self, asked: Proof) -> ReportResult {
-        self.lacks(asked).into_iter().map(|lack| lack.result).max().unwrap_or(ReportResult::Success)
+    pub fn result(&self, requested: Proof) -> ReportResult {
+        self.lacks(requested).into_iter().map(|lack| lack.result).max().unwrap_or(ReportResult::Success)
     }
 
     /// Whether it covers every item as the policy asks for, whatever is wrong with some.
     #[must_use]
-    pub fn is_complete(&self, asked: Proof) -> bool {
-        self.lacks(asked).into_iter().all(|lack| lack.result != ReportResult::Incomplete)
+    pub fn is_complete(&self, requested: Proof) -> bool {
+        self.lacks(requested).into_iter().all(|lack| lack.result != ReportResult::Incomplete)
     }
 
     /// Why the report is no success, what is wrong first.
     #[must_use]
-    pub fn lacks(&self, asked: Proof) -> Vec<Lack> {
+    pub fn lacks(&self, requested: Proof) -> Vec<Lack> {
         use ReportResult::{Failure, Incomplete};
         let unread = self.unread.values().copied().sum();
-        let too_weak = if asked > Proof::Provider { self.provider } else { Amount::default() };
+        let too_weak = if requested > Proof::Provider { self.provider } else { Amount::default() };
         let lacks = [
             ("failed", Failure, self.failed, "not as recorded"),
             ("missing", Failure, self.missing, "recorded and missing"),

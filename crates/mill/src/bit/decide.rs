@@ -25,9 +25,11 @@ fn verdict(sources: &Sources) -> Verdict {
         (Missing, Missing | NotLooked) | (NotLooked, Missing) => recorded.gone(),
         (Missing, Present(_)) | (Present(_), Missing) => conflict(Conflict::MissingAndPresent, recorded.lacking(), []),
         (NotLooked, NotLooked) => ended(CheckResult::Unproven, recorded.lacking(), None, []),
-        (NotLooked, Present(store)) => there(&Seen { content: None, store: Some(store) }, &recorded),
-        (Present(content), NotLooked) => there(&Seen { content: Some(content), store: None }, &recorded),
-        (Present(content), Present(store)) => there(&Seen { content: Some(content), store: Some(store) }, &recorded),
+        (NotLooked, Present(store)) => there(&PresentItem { content: None, store: Some(store) }, &recorded),
+        (Present(content), NotLooked) => there(&PresentItem { content: Some(content), store: None }, &recorded),
+        (Present(content), Present(store)) => {
+            there(&PresentItem { content: Some(content), store: Some(store) }, &recorded)
+        }
     }
 }
 
@@ -66,12 +68,12 @@ impl Recorded<'_> {
 }
 
 /// What was seen of an item that is there.
-struct Seen<'a> {
+struct PresentItem<'a> {
     content: Option<&'a Fixity>,
     store: Option<&'a Fixity>,
 }
 
-impl Seen<'_> {
+impl PresentItem<'_> {
     /// Whether the content is what a record says.
     fn is_content(&self, record: &Fixity) -> Option<bool> {
         self.content.and_then(|content| is_same(content, record))
@@ -113,7 +115,7 @@ impl Seen<'_> {
 }
 
 /// The verdict where the store has the item.
-fn there(seen: &Seen<'_>, recorded: &Recorded<'_>) -> Verdict {
+fn there(seen: &PresentItem<'_>, recorded: &Recorded<'_>) -> Verdict {
     let (record, finding) = match (recorded.index, recorded.audit) {
         (None, None) => return unrecorded(seen),
         (Some(one), None) | (None, Some(one)) => (one.clone(), recorded.lacking()),
@@ -142,7 +144,7 @@ fn both(index: &Fixity, audit: &Fixity) -> Fixity {
 }
 
 /// The verdict where no record has the item.
-fn unrecorded(seen: &Seen<'_>) -> Verdict {
+fn unrecorded(seen: &PresentItem<'_>) -> Verdict {
     if seen.is_consistent() == Some(false) {
         return conflict(Conflict::ContentAndStore, [], []);
     }
@@ -158,7 +160,7 @@ fn changed_outside(of_record: Option<Finding>) -> Verdict {
 }
 
 /// The verdict by what was seen and what is right, with what is wrong with the record.
-fn compared(seen: &Seen<'_>, record: &Fixity, of_record: Option<Finding>) -> Verdict {
+fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<Finding>) -> Verdict {
     let (content, store, consistent) = (seen.is_content(record), seen.is_store(record), seen.is_consistent());
     match (content, store, consistent) {
         (Some(true), Some(false), _) | (Some(true), _, Some(false)) => {

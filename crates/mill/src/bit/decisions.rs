@@ -9,10 +9,10 @@ use queuekeeper_catalogue::repairs::NewRepair;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
 use queuekeeper_store::store::Item;
 
-use super::asked::offers;
 use super::checker::{Checker, said};
 use super::kept::verdict_of;
 use super::repair::{AskFor, RepairLimits, RepairMode, RepairStart, start};
+use super::requested::offers;
 use super::verdict::{Offer, Remedy, Verdict};
 use crate::account::Account;
 use crate::users::MILL;

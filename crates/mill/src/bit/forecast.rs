@@ -29,7 +29,7 @@ const REQUEST: f64 = 131_072.0;
 /// How many keys a listing has in an answer.
 const LISTED: u64 = 1_000;
 
-/// How many times a loop lists a key: the producer cuts pages off a listing, and whoever checks a page lists it again.
+/// How many times a loop lists a key: the producer cuts pages off a listing, and the worker that checks a page lists it again.
 const LISTINGS: u64 = 2;
 
 /// What a loop still needs.
@@ -55,8 +55,8 @@ pub struct Need {
 impl Need {
     /// What the checks of so much take, where all of it is right and its keys are listed so many times.
     #[must_use]
-    pub fn of(amount: Amount, asked: ProofPolicy, listings: u64) -> Self {
-        let (looks, bytes) = match asked {
+    pub fn of(amount: Amount, requested: ProofPolicy, listings: u64) -> Self {
+        let (looks, bytes) = match requested {
             ProofPolicy::Read => (amount.items, amount.bytes),
             ProofPolicy::Provider => (amount.items, 0),
             ProofPolicy::Sample(of) => {
@@ -98,11 +98,11 @@ pub async fn forecast(
     let mut parts = Vec::new();
     for run in &runs {
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await?;
-        let asked = run.asked.parse().unwrap_or_default();
+        let requested = run.requested.parse().unwrap_or_default();
         let store = run.store.clone();
         parts.push(Part {
             store,
-            asked,
+            requested,
             left: Amount { items, bytes },
             is_paused: is_paused(&run.account, &run.store),
         });
@@ -111,7 +111,7 @@ pub async fn forecast(
         let account = accounts.get(&morsel.account);
         parts.push(Part {
             store: morsel.source.clone(),
-            asked: account.map(|account| account.proof_policy(&morsel.source)).unwrap_or_default(),
+            requested: account.map(|account| account.proof_policy(&morsel.source)).unwrap_or_default(),
             left: account.map(|account| unlisted(account, morsel, &figures)).unwrap_or_default(),
             is_paused: is_paused(&morsel.account, &morsel.source),
         });
@@ -129,7 +129,7 @@ pub async fn forecast(
 /// What is left of a space in a store.
 struct Part {
     store: StoreName,
-    asked: ProofPolicy,
+    requested: ProofPolicy,
     left: Amount,
     is_paused: bool,
 }
@@ -138,7 +138,7 @@ struct Part {
 fn unlisted(account: &Account, morsel: &Morsel, figures: &Figures) -> Amount {
     let of = |counter| account.figure(figures, counter, &morsel.source, &morsel.space);
     let (all, bytes) = (of(Counter::SpaceItems), of(Counter::SpaceBytes));
-    let items = morsel.items.saturating_sub(morsel.looked);
+    let items = morsel.items.saturating_sub(morsel.scanned);
     let share = u128::from(bytes) * u128::from(items) / u128::from(all.max(1));
     Amount { items, bytes: u64::try_from(share).unwrap_or(u64::MAX) }
 }
@@ -148,11 +148,11 @@ impl Forecast {
         let mut forecast = Self::default();
         for part in parts {
             forecast.left = forecast.left + part.left;
-            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.asked, LISTINGS));
+            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.requested, LISTINGS));
         }
         let done = lately.iter().map(|of| {
             let amount = Amount { items: of.items, bytes: of.bytes };
-            Need::of(amount, of.asked.parse().unwrap_or_default(), LISTINGS).effort()
+            Need::of(amount, of.requested.parse().unwrap_or_default(), LISTINGS).effort()
         });
         let rate = done.sum::<f64>() / elapsed.as_secs_f64();
         let left: f64 = forecast.needs.values().map(|need| need.effort()).sum();
@@ -167,13 +167,13 @@ impl Forecast {
 mod tests {
     use super::*;
 
-    fn part(store: &str, asked: &str, items: u64, bytes: u64) -> Part {
+    fn part(store: &str, requested: &str, items: u64, bytes: u64) -> Part {
         let left = Amount { items, bytes };
-        Part { store: store.parse().unwrap(), asked: asked.parse().unwrap(), left, is_paused: false }
+        Part { store: store.parse().unwrap(), requested: requested.parse().unwrap(), left, is_paused: false }
     }
 
-    fn lately(asked: &str, items: u64, bytes: u64) -> CheckedAmount {
-        CheckedAmount { asked: asked.to_owned(), items, bytes }
+    fn lately(requested: &str, items: u64, bytes: u64) -> CheckedAmount {
+        CheckedAmount { requested: requested.to_owned(), items, bytes }
     }
 
     #[test]

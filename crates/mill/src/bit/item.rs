@@ -1,4 +1,4 @@
-//! The check of one item: of what was not plainly right, or what someone asks for.
+//! The check of one item: of what was not plainly right, or what is requested.
 //!
 //! The store is looked at, then what is recorded is read again: a copy of which the record changed meanwhile is looked
 //! at later. What may be a change that is not recorded yet waits for a next round; bytes are called damaged after a

@@ -75,7 +75,7 @@ pub struct BitProducer {
     pub part: u64,
     /// How many spaces are gone through at once.
     pub at_once: usize,
-    /// Whether a report on each space is asked for when its checks have ended.
+    /// Whether a report on each space is requested when its checks have ended.
     pub reports: bool,
     /// Who this process is.
     pub holder: Uuid,
@@ -135,9 +135,9 @@ impl BitProducer {
                     (Advance::Failed(why), Vec::new())
                 }
             };
-            let asked = self.accounts.get(&morsel.account).map(|account| account.proof_policy(&morsel.source));
-            let asked = asked.unwrap_or_default().to_string();
-            let advanced = self.catalogue.advance_bit(&lead, morsel, (&to, &asked), &pages).await;
+            let requested = self.accounts.get(&morsel.account).map(|account| account.proof_policy(&morsel.source));
+            let requested = requested.unwrap_or_default().to_string();
+            let advanced = self.catalogue.advance_bit(&lead, morsel, (&to, &requested), &pages).await;
             if !advanced.map_err(said)? {
                 return Ok(Step::Follows);
             }
@@ -154,12 +154,12 @@ impl BitProducer {
     async fn end_runs(&self, lead: &Lead, pauses: &[Pause]) -> Result<(usize, Vec<BitRun>), String> {
         let (mut ended, mut open) = (0, Vec::new());
         for run in self.catalogue.open_bit_runs().await.map_err(said)? {
-            let patience = self.patience(&run);
+            let wait_limit = self.wait_limit(&run);
             let waits_too_long =
-                |listed| run.waits_for_store && Timestamp::now().duration_since(listed).unsigned_abs() >= patience;
+                |listed| run.waits_for_store && Timestamp::now().duration_since(listed).unsigned_abs() >= wait_limit;
             let is_done = run.listed.is_some_and(|listed| !run.has_open_checks || waits_too_long(listed));
             let report = self.reports.then(|| report(&run)).into_iter().collect();
-            if is_done && self.catalogue.end_bit_run(lead, run.id, patience, report).await.map_err(said)? {
+            if is_done && self.catalogue.end_bit_run(lead, run.id, wait_limit, report).await.map_err(said)? {
                 ended += 1;
             } else if !is_paused(pauses, &run.account, &run.store) {
                 open.push(run);
@@ -169,9 +169,9 @@ impl BitProducer {
     }
 
     /// For how long the report on a run waits for checks whose store cannot be read.
-    fn patience(&self, run: &BitRun) -> Duration {
+    fn wait_limit(&self, run: &BitRun) -> Duration {
         let limits = self.accounts.get(&run.account).and_then(|account| account.limits.get(&run.store));
-        limits.map(|limits| limits.cold).unwrap_or_default().patience()
+        limits.map(|limits| limits.cold).unwrap_or_default().wait_limit()
     }
 
     async fn waiting(&self) -> Result<u64, String> {
@@ -199,7 +199,7 @@ impl BitProducer {
                     destination: name.clone(),
                     marker: None,
                     error: None,
-                    looked: 0,
+                    scanned: 0,
                 }));
             }
         }

@@ -63,7 +63,7 @@ pub enum RepairStart {
 /// Why a person has to ask for a repair. As text, a sentence without a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AskFor {
-    /// The content was changed outside: it may be what someone wants.
+    /// The content was changed outside: it may be what a user wants.
     ChangedOutside,
     /// What was seen contradicts itself.
     Conflict,

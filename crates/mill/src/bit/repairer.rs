@@ -26,8 +26,8 @@ use queuekeeper_store::{Digests, Error, ErrorKind, Store};
 use super::checker::{Checker, Place, item_task};
 use super::decide::is_same;
 use super::kept::sighting;
+use super::read_copy::{ReadCopy, is_proven};
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
-use super::seen::{Seen, is_proven};
 use super::verdict::{Fixity, Remedy, Sighting, Verdict};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
@@ -69,7 +69,7 @@ fn is_possible(remedy: Remedy, verdict: &Verdict, repair: &Repair) -> bool {
 }
 
 /// Whether the content is still the one that was seen when it was decided to record it.
-fn is_as_decided(remedy: Remedy, seen: &Seen, repair: &Repair) -> bool {
+fn is_as_decided(remedy: Remedy, seen: &ReadCopy, repair: &Repair) -> bool {
     let decided = sighting(repair.content.as_deref());
     match (&seen.sources.content, decided) {
         _ if !remedy.is_of_record() => true,
@@ -101,7 +101,7 @@ impl Repairer {
             return Ok(checked_again(&task.subject));
         };
         self.check_stops(&place, &repair).await?;
-        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
+        let seen = ReadCopy::read(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {
             let end = if repair.source.is_some() { RepairEnd::Repaired } else { RepairEnd::Healthy };
@@ -130,7 +130,7 @@ impl Repairer {
         // Large content takes long to read.
         self.check_stops(&place, &repair).await?;
         self.write(task, &place, &item, (&seen, &repair), &good, lease).await?;
-        let seen = Seen::look(&self.checker, &place, &item, &Digests::default(), lease).await?;
+        let seen = ReadCopy::read(&self.checker, &place, &item, &Digests::default(), lease).await?;
         let verdict = seen.verdict();
         if is_proven(&verdict) {
             return self.end(task, &place, &item, (&seen, &verdict), RepairEnd::Repaired).await;
@@ -148,7 +148,7 @@ impl Repairer {
     }
 
     /// The first other copy that is good, of those that the content index has; the store that the task names, if it names one.
-    async fn good_copy(&self, task: &TakenTask, item: &Item, target: &Seen, lease: &Lease) -> Result<Good, Stop> {
+    async fn good_copy(&self, task: &TakenTask, item: &Item, target: &ReadCopy, lease: &Lease) -> Result<Good, Stop> {
         let subject = &task.subject;
         let account = self.checker.accounts.get(&subject.account);
         let stores = account.into_iter().flat_map(|account| account.stores.values());
@@ -169,7 +169,7 @@ impl Repairer {
             if known.is_none_or(|copy| copy.is_deleted) {
                 continue;
             }
-            let seen = match Seen::look(&self.checker, &place, item, &target.recorded(), lease).await {
+            let seen = match ReadCopy::read(&self.checker, &place, item, &target.recorded(), lease).await {
                 Ok(seen) => seen,
                 Err(Stop::Ended(later)) => {
                     wait = wait.or(Some(later.outcome));
@@ -208,7 +208,7 @@ impl Repairer {
         task: &TakenTask,
         place: &Place,
         item: &Item,
-        (seen, repair): (&Seen, &Repair),
+        (seen, repair): (&ReadCopy, &Repair),
         good: &Good,
         lease: &Lease,
     ) -> Result<(), Stop> {
@@ -260,7 +260,7 @@ impl Repairer {
         task: &TakenTask,
         place: &Place,
         item: &Item,
-        seen: &Seen,
+        seen: &ReadCopy,
         lease: &Lease,
     ) -> Result<Option<String>, Stop> {
         let (Some(old), Sighting::Present(content)) = (&seen.properties, &seen.sources.content) else {
@@ -300,7 +300,7 @@ impl Repairer {
         task: &TakenTask,
         place: &Place,
         item: &Item,
-        (seen, verdict): (&Seen, &Verdict),
+        (seen, verdict): (&ReadCopy, &Verdict),
         end: RepairEnd,
     ) -> Result<Processed, Stop> {
         let store = place.store.name();

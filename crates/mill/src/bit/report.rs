@@ -231,7 +231,7 @@ pub struct ReportHead {
     /// The policy of the store, as it is configured.
     pub policy: String,
     /// The least proof that the policy asks for.
-    pub asked: Proof,
+    pub requested: Proof,
     /// When the run began.
     pub started: Timestamp,
     /// When its checks had ended.
@@ -244,8 +244,8 @@ impl ReportHead {
     /// The head as JSON, without items.
     #[must_use]
     pub fn json(&self) -> Value {
-        let Self { account, store, space, number, policy, asked, started, ended, coverage } = self;
-        let lacks = coverage.lacks(*asked).into_iter().map(|Lack { items, words, .. }| {
+        let Self { account, store, space, number, policy, requested, started, ended, coverage } = self;
+        let lacks = coverage.lacks(*requested).into_iter().map(|Lack { items, words, .. }| {
             let noun = if items == 1 { "item" } else { "items" };
             format!("{items} {noun} {words}")
         });
@@ -259,7 +259,7 @@ impl ReportHead {
             "policy": policy,
             "started": started,
             "ended": ended,
-            "result": coverage.result(*asked).as_str(),
+            "result": coverage.result(*requested).as_str(),
             "lacks": lacks.collect::<Vec<_>>(),
             "coverage": parts,
         })

@@ -11,7 +11,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind,
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
 use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key};
 
-use super::decide::{self, Action, Record, Seen, SpaceAction};
+use super::decide::{self, Action, Record, SpaceAction, StoredItem};
 use super::look::{self, Side};
 use super::whole;
 use super::{ALGORITHM, Duplicator, Places};
@@ -66,12 +66,12 @@ impl Duplicator {
         if action == Action::Read {
             if seen.as_ref().is_some_and(|seen| seen.digests.is_empty()) {
                 let found = self.read(source, item, &from, &Digests::default(), lease).await?;
-                seen = seen.map(|seen| Seen { digests: found, ..seen });
+                seen = seen.map(|seen| StoredItem { digests: found, ..seen });
             }
             // What the source is known by decides what is computed of the copy.
             let wanted = seen.as_ref().map(|seen| seen.digests.clone()).unwrap_or_default();
             let found = self.read(destination, item, &to, &wanted, lease).await?;
-            there = there.map(|there| Seen { digests: found, ..there });
+            there = there.map(|there| StoredItem { digests: found, ..there });
             action = decide::item(seen.as_ref(), from.record(), there.as_ref());
         }
         if matches!(action, Action::Copy | Action::Overwrite)

@@ -5,7 +5,7 @@ use queuekeeper_store::store::UserProperties;
 
 /// A space as a store has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpaceSeen {
+pub enum SpaceState {
     /// There is none.
     Missing,
     /// It has no item.
@@ -29,8 +29,8 @@ pub enum SpaceAction {
 
 /// What to do to the copy of a space.
 #[must_use]
-pub fn space(source: SpaceSeen, destination: SpaceSeen) -> SpaceAction {
-    use SpaceSeen::{Empty, Full, Missing};
+pub fn space(source: SpaceState, destination: SpaceState) -> SpaceAction {
+    use SpaceState::{Empty, Full, Missing};
     match (source, destination) {
         (Empty | Full, Missing) => SpaceAction::Create,
         (Empty | Full, Empty | Full) | (Missing, Missing) => SpaceAction::Nothing,
@@ -41,7 +41,7 @@ pub fn space(source: SpaceSeen, destination: SpaceSeen) -> SpaceAction {
 
 /// An item as a store has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct StoredItem {
     /// Its size in bytes.
     pub size: u64,
     /// Its digests: those that the store keeps of the whole content, and those in the content index where that is of the state
@@ -85,7 +85,7 @@ pub enum Action {
 
 /// What to do to the copy of an item, by what the source and the destination have, and what the index says of the source.
 #[must_use]
-pub fn item(source: Option<&Seen>, record: Record, destination: Option<&Seen>) -> Action {
+pub fn item(source: Option<&StoredItem>, record: Record, destination: Option<&StoredItem>) -> Action {
     match (source, record, destination) {
         (Some(_), _, None) => Action::Copy,
         (Some(source), _, Some(destination)) => match is_same(source, destination) {
@@ -102,7 +102,7 @@ pub fn item(source: Option<&Seen>, record: Record, destination: Option<&Seen>) -
 }
 
 /// Whether both have the same content, as far as is known.
-fn is_same(source: &Seen, destination: &Seen) -> Option<bool> {
+fn is_same(source: &StoredItem, destination: &StoredItem) -> Option<bool> {
     if source.size == destination.size { source.digests.agree(&destination.digests) } else { Some(false) }
 }
 
@@ -112,15 +112,15 @@ mod tests {
 
     use super::*;
 
-    fn seen(number: u8, algorithm: Algorithm, bytes: usize, content_type: &str) -> Seen {
+    fn seen(number: u8, algorithm: Algorithm, bytes: usize, content_type: &str) -> StoredItem {
         let digests = Digests::from_iter([Digest::new(algorithm, &vec![number; bytes]).unwrap()]);
         let user = UserProperties { content_type: Some(content_type.to_owned()), ..UserProperties::default() };
-        Seen { size: 7, digests, user }
+        StoredItem { size: 7, digests, user }
     }
 
     #[test]
     fn each_row_of_the_table_for_spaces() {
-        use SpaceSeen::{Empty, Full, Missing};
+        use SpaceState::{Empty, Full, Missing};
         for (source, destination, action) in [
             (Empty, Missing, SpaceAction::Create),
             (Full, Missing, SpaceAction::Create),
@@ -141,11 +141,11 @@ mod tests {
         use Record::{Deleted, Living, Never};
         let one = seen(1, Algorithm::Sha256, 32, "text/plain");
         let other = seen(2, Algorithm::Sha256, 32, "text/plain");
-        let longer = Seen { size: 8, ..one.clone() };
+        let longer = StoredItem { size: 8, ..one.clone() };
         let html = seen(1, Algorithm::Sha256, 32, "text/html");
         let incomparable = seen(1, Algorithm::Md5, 16, "text/plain");
-        let bare = Seen { digests: Digests::default(), ..one.clone() };
-        let longer_and_bare = Seen { size: 8, ..bare.clone() };
+        let bare = StoredItem { digests: Digests::default(), ..one.clone() };
+        let longer_and_bare = StoredItem { size: 8, ..bare.clone() };
         let there = |destination| {
             [(Some(&one), Never, destination), (Some(&one), Living, destination), (Some(&one), Deleted, destination)]
         };

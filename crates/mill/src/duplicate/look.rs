@@ -8,7 +8,7 @@ use queuekeeper_catalogue::bit::{AuditHead, IndexEntry};
 use queuekeeper_store::SpaceName;
 use queuekeeper_store::store::{Item, Properties, Store};
 
-use super::decide::{Record, Seen, SpaceSeen};
+use super::decide::{Record, SpaceState, StoredItem};
 use crate::missing::unless_missing;
 
 /// An item in one store: what the store has, what the content index says, and the last event of the audit log.
@@ -75,7 +75,7 @@ impl Side {
     }
 
     /// What is certain of the content.
-    pub(super) fn seen(&self) -> Option<Seen> {
+    pub(super) fn seen(&self) -> Option<StoredItem> {
         let properties = self.properties.as_ref()?;
         let mut digests = properties.checksums.clone();
         if self.is_as_recorded() {
@@ -84,7 +84,7 @@ impl Side {
                 digests.extend(recorded.iter().cloned());
             }
         }
-        Some(Seen { size: properties.size, digests, user: properties.user.clone() })
+        Some(StoredItem { size: properties.size, digests, user: properties.user.clone() })
     }
 
     /// What both records say: one alone does not make an item deleted.
@@ -100,12 +100,12 @@ impl Side {
 }
 
 /// A look at a space.
-pub(super) async fn space(store: &Arc<dyn Store>, space: &SpaceName) -> Result<SpaceSeen, String> {
+pub(super) async fn space(store: &Arc<dyn Store>, space: &SpaceName) -> Result<SpaceState, String> {
     let first = || async { store.list(space, b"", None).next().await.transpose() };
     Ok(match unless_missing(store, space, first).await? {
-        Some(Some(_)) => SpaceSeen::Full,
+        Some(Some(_)) => SpaceState::Full,
         // A store may list a space that it does not have as an empty one.
-        Some(None) if store.spaces().await.map_err(|error| error.to_string())?.contains(space) => SpaceSeen::Empty,
-        Some(None) | None => SpaceSeen::Missing,
+        Some(None) if store.spaces().await.map_err(|error| error.to_string())?.contains(space) => SpaceState::Empty,
+        Some(None) | None => SpaceState::Missing,
     })
 }

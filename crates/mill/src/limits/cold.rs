@@ -9,18 +9,18 @@ use queuekeeper_store::archive::RestoreRequest;
 
 use super::UNITS;
 
-/// How many restores are asked for within a day where the configuration does not say it.
+/// How many restores are requested within a day where the configuration does not say it.
 const RESTORES_PER_DAY: u64 = 1000;
 
 /// For how long the report on a space waits for its store where no restore is configured.
-const PATIENCE: Duration = Duration::from_hours(72);
+const WAIT_LIMIT: Duration = Duration::from_hours(72);
 
 /// What may be asked of a store of which reading costs; by default, everything but restores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColdStore {
     /// How archived content is restored; `None` where it is not.
     pub restore: Option<RestoreSettings>,
-    /// How many restores are asked for within 24 hours at most.
+    /// How many restores are requested within 24 hours at most.
     pub restores_per_day: u64,
     /// How many bytes are read within 24 hours at most; `None` for any number.
     pub bytes_out_per_day: Option<ByteAmount>,
@@ -29,7 +29,7 @@ pub struct ColdStore {
 /// How archived content is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestoreSettings {
-    /// What the store is asked for.
+    /// What the store is requested.
     pub request: RestoreRequest,
     /// How often it is seen whether a restore has ended.
     pub poll: Duration,
@@ -52,8 +52,8 @@ impl ColdStore {
 
     /// For how long the report on a space waits for what cannot be read yet.
     #[must_use]
-    pub fn patience(&self) -> Duration {
-        self.restore.map_or(PATIENCE, |restore| restore.limit)
+    pub fn wait_limit(&self) -> Duration {
+        self.restore.map_or(WAIT_LIMIT, |restore| restore.limit)
     }
 }
 

@@ -1,6 +1,6 @@
-//! A policy file that somebody changed beside the editor: what takes effect at once, and what waits for an admin.
+//! A policy file that was changed beside the editor: what takes effect at once, and what waits for an admin.
 //!
-//! What such a change adds is done. What it takes away, redirects or ignores is not, until an admin agrees: whoever can write the
+//! What such a change adds is done. What it takes away, redirects or ignores is not, until an admin agrees: a user who can write the
 //! file cannot end the copies of an account.
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Changing the policy of an account: what a change would do, and saving it where nobody has changed it meanwhile.
+//! Changing the policy of an account: what a change would do, and saving it where no other user has changed it meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -80,7 +80,7 @@ pub enum SaveError {
     /// It cannot be carried out: what is wrong with it.
     #[error("{}", .0.join("; "))]
     Invalid(Vec<String>),
-    /// Somebody else changed the policy meanwhile. Nothing was written.
+    /// Another user changed the policy meanwhile. Nothing was written.
     #[error("the policy of {0} was changed after this preview; review it and repeat the change")]
     Conflict(String),
     /// A file or the catalogue could not be read or written.
@@ -161,7 +161,7 @@ pub async fn save(
     if files.version(last) != version {
         return Err(conflict());
     }
-    // Where this process dies between two of these steps, the mill finds files that somebody changed: what they add is done, and
+    // Where this process dies between two of these steps, the mill finds files that were changed: what they add is done, and
     // what they take away waits for an admin.
     let text = rewrite_policy(&new.policy, files.policy.as_deref().unwrap_or_default());
     if files.policy.as_deref() != Some(text.as_bytes()) && (new.is_listed || files.policy.is_some()) {
@@ -282,7 +282,7 @@ mod tests {
         let saved = open().await;
         assert_eq!((saved.is_listed, saved.file.as_ref()), (true, Ok(&new.policy)));
         assert_eq!(saved.now, Ok(InForce { policy: new.policy.clone(), waiting: Vec::new(), error: None }));
-        // Twice, by somebody who saw it before, and after the file was changed by hand.
+        // Twice, by a user who saw it before, and after the file was changed by hand.
         assert_eq!(save(&before.version, &new).await, Err(SaveError::Conflict("one".to_owned())));
         let file = path("policies/one-duplication-policy.json");
         std::fs::write(&file, "{}").unwrap();

@@ -94,7 +94,7 @@ fn our_keys() -> Vec<String> {
     ours.into_iter().map(|(key, _)| key).collect()
 }
 
-/// The key that somebody meant to write who wrote this one.
+/// The key that the author of this one meant to write.
 fn nearly(key: &str) -> Option<String> {
     let like =
         |ours: &String| strsim::normalized_damerau_levenshtein(&ours.to_lowercase(), &key.to_lowercase()) >= MISSPELT;

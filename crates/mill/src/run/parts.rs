@@ -10,7 +10,6 @@ use uuid::Uuid;
 use super::{EMPTY, LEAD, Mill, MillSettings};
 use crate::asides::Asides;
 use crate::audit::Auditor;
-use crate::bit::asked_check::AskedChecks;
 use crate::bit::checker::Checker;
 use crate::bit::decisions::Decider;
 use crate::bit::item::ItemChecks;
@@ -18,6 +17,7 @@ use crate::bit::page::PageChecks;
 use crate::bit::producer::{BitProducer, BitSettings};
 use crate::bit::repairer::Repairer;
 use crate::bit::reporter::Reporter;
+use crate::bit::requested_check::RequestedChecks;
 use crate::duplicate::Duplicator;
 use crate::policy::Policies;
 use crate::producer::Producer;
@@ -105,7 +105,7 @@ impl Mill {
             TaskKind::Duplicate => Arc::new(self.duplicator(stores)),
             TaskKind::Bit => Arc::new(ItemChecks(checker())),
             TaskKind::BitPage => Arc::new(PageChecks(checker())),
-            TaskKind::Check => Arc::new(AskedChecks(checker())),
+            TaskKind::Check => Arc::new(RequestedChecks(checker())),
             TaskKind::BitReport => Arc::new(Reporter { checker: checker(), mail: self.mail.clone() }),
             TaskKind::BitError => Arc::new(Decider(checker())),
             TaskKind::Repair => {

@@ -16,7 +16,7 @@ use crate::limits::{ColdStore, RestoreSettings};
 /// The least wait for a budget of which there will be enough.
 const LEAST_WAIT: Duration = Duration::from_mins(1);
 
-/// For how long a restore that has not ended in time is not asked for again: as long as a task takes to fail for good, and then
+/// For how long a restore that has not ended in time is not requested again: as long as a task takes to fail for good, and then
 /// some.
 const NOT_AGAIN: Duration = Duration::from_hours(24);
 
@@ -30,7 +30,7 @@ impl Cold {
     /// Content, once as much may be read and it is not archived any more.
     ///
     /// # Errors
-    /// [`NotYet`](ErrorKind::NotYet) before that; a restore is asked for then.
+    /// [`NotYet`](ErrorKind::NotYet) before that; a restore is requested then.
     pub(super) async fn get(
         &self,
         store: &Arc<dyn Store>,
@@ -70,7 +70,7 @@ impl Cold {
         self.unless_archived(store, item, content).await
     }
 
-    /// The answer of a store that has read an item; where that is archived, its restore is asked for.
+    /// The answer of a store that has read an item; where that is archived, its restore is requested.
     pub(super) async fn unless_archived<T>(
         &self,
         store: &Arc<dyn Store>,
@@ -106,7 +106,7 @@ impl Cold {
                     return error;
                 }
                 tracing::info!(store = %name, %item, tier = request.tier.as_str(), "requested the restore of an archived item");
-                if let Err(error) = self.catalogue.restore_asked(name, item).await {
+                if let Err(error) = self.catalogue.restore_requested(name, item).await {
                     return failed(store, item, unavailable(&error));
                 }
                 not_yet(
@@ -115,7 +115,7 @@ impl Cold {
                     false,
                 )
             }
-            Ok(RestoreAnswer::Asked { at, age }) => {
+            Ok(RestoreAnswer::Requested { at, age }) => {
                 let (again, left) = (at.checked_add(forget_after).unwrap_or(at), limit.saturating_sub(age));
                 let [at, again] = [at, again].map(|instant| instant.strftime("%Y-%m-%dT%H:%M:%SZ"));
                 if left.is_zero() {

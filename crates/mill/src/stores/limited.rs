@@ -64,7 +64,7 @@ impl Limited {
         self.rates.request(&self.lease).await;
     }
 
-    /// The answer to a copy within the store; where its source is archived, the restore of that is asked for.
+    /// The answer to a copy within the store; where its source is archived, the restore of that is requested.
     async fn unless_archived(&self, from: &Item, copied: Result<Written, Error>) -> Result<Written, Error> {
         match &self.cold {
             Some(cold) => cold.unless_archived(&self.store, from, copied).await,

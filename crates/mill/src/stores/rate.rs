@@ -14,7 +14,7 @@ const SIGN: Duration = Duration::from_secs(10);
 /// The longest time that one take costs, in seconds.
 const LONGEST: f64 = 86_400.0;
 
-/// So much a second, whoever takes it: what is taken is paid for by those who take after it. What was not taken is not saved up.
+/// So much a second for all callers together: what is taken is paid for by those who take after it. What was not taken is not saved up.
 #[derive(Debug)]
 pub(super) struct Rate {
     a_second: f64,
@@ -40,7 +40,7 @@ impl Rate {
         }
     }
 
-    /// When so much may be taken that is asked for now.
+    /// When so much may be taken that is requested now.
     fn promise(&self, amount: u64, now: Instant) -> Instant {
         let mut paid = self.paid.lock();
         let at = paid.map_or(now, |paid| paid.max(now));
@@ -58,7 +58,7 @@ mod tests {
         let rate = Rate::new(NonZeroU64::new(100).unwrap());
         let began = Instant::now();
         let after = |now: Instant, amount| rate.promise(amount, now).duration_since(began).as_millis();
-        // Whoever asks at the same time is promised half a second each.
+        // Callers at the same time are promised half a second each.
         assert_eq!([0; 4].map(|_| after(began, 50)), [0, 500, 1000, 1500]);
         let later = began + Duration::from_hours(1);
         assert_eq!([0; 3].map(|_| after(later, 1)), [3_600_000, 3_600_010, 3_600_020]);

@@ -49,7 +49,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease that nobody ends.
+    /// A lease without an end.
     #[must_use]
     pub fn unlimited() -> Self {
         Self { progress: Arc::default(), ended: CancellationToken::new() }

@@ -38,7 +38,7 @@ pub(super) const SPACE: &str = "account1.theses";
 pub(super) const FOREIGN: &str = "foreign";
 
 /// Short enough that what a killed process left is resolved while the test runs; a request of these stores takes less.
-const TIMING: Timing = Timing { lease: Duration::from_secs(5), patience: Duration::from_secs(10) };
+const TIMING: Timing = Timing { lease: Duration::from_secs(5), wait_limit: Duration::from_secs(10) };
 
 /// Where a process finds everything.
 #[derive(Clone, Debug)]

@@ -1,7 +1,6 @@
 //! Checks of copies: each row of the table planted for real, by single checks and by loops.
 
 mod adopt;
-mod asked;
 pub(super) mod cold;
 mod compare;
 mod forecast;
@@ -9,6 +8,7 @@ mod loops;
 mod mailed;
 mod many;
 mod reports;
+mod requested;
 mod rows;
 mod sealed;
 mod seals;

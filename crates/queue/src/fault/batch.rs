@@ -114,7 +114,7 @@ fn detect_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 const CHECK_DAEMON: &str =
     "Check whether the batch daemon is running and whether its log shows why it does not reach the batch.";
 
-/// Whether it will come to its report and its clean-up.
+/// Whether it will come to its report and its cleanup.
 fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let Some(state) = batch.state else { return };
     let folder = Path::BatchOutcome(batch.id, Outcome::Processing);

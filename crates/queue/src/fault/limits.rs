@@ -51,7 +51,7 @@ pub struct Limits {
     pub grace: Duration,
     /// How old a job, batch or request without any child must be.
     pub creation: Duration,
-    /// How long a clean-up may leave behind references to deleted jobs, and its batch without UUID.
+    /// How long a cleanup may leave behind references to deleted jobs, and its batch without UUID.
     pub clean_up: Duration,
     /// How long an item that no daemon processes (held, failed or final) may stay locked.
     pub lock_at_rest: Duration,

@@ -73,7 +73,7 @@ faults! {
     /// A queue entry whose job is gone.
     StrayEntry "stray_entry" {
         title: "Queue entry without its job",
-        effect: "The daemons skip it. It is clutter and hides what is really queued.",
+        effect: "The daemons skip it. A tool that counts the entries of a state counts one too many.",
         fix: "Delete the entry.",
         severity: Warning,
         blocks: [],
@@ -251,7 +251,7 @@ faults! {
         repair: Writes,
         is_unattended: false,
     }
-    /// A batch whose report, clean-up or creation of jobs is overdue.
+    /// A batch whose report, cleanup or creation of jobs is overdue.
     BatchWithoutEnd "batch_without_end" {
         title: "Overdue batch",
         effect: "Its jobs are not created, its depositor gets no report, or it is never cleaned up.",

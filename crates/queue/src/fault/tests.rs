@@ -214,7 +214,7 @@ fn a_batch_shows_a_lock_that_is_left_and_a_uuid_that_does_not_lead_to_it() {
     assert_eq!(of_batch(&lost), [format!("{} /batch-uuids/uuid-7", dangling(2000))]);
     assert_eq!(of_batch(&BatchFacts { is_found_by_uuid: None, ..lost.clone() }), [""; 0]);
     assert_eq!(of_batch(&BatchFacts { uuid: "", ..lost.clone() }), [""; 0]);
-    // A clean-up may delete the UUID first.
+    // A cleanup may delete the UUID first.
     let leaving = BatchFacts { state: Some(BatchState::Deleted), references: processing(Some(1)), ..lost };
     assert_eq!(of_batch(&leaving), [format!("{} /batch-uuids/uuid-7", dangling(302_000))]);
 }

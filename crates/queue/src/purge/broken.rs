@@ -205,13 +205,13 @@ impl Queue {
 fn check_size(item: &Path, znodes: usize, read: &[RemovedNode]) -> Result<(), Error> {
     let bytes: usize = read.iter().map(|node| node.data.len()).sum();
     let what = if znodes > NODES_AT_MOST {
-        format!("{znodes} znodes, more than the {NODES_AT_MOST}")
+        format!("{znodes} znodes; at most {NODES_AT_MOST}")
     } else if bytes > BYTES_AT_MOST {
-        format!("znodes of more than the {BYTES_AT_MOST} bytes")
+        format!("at least {bytes} bytes of data; at most {BYTES_AT_MOST}")
     } else {
         return Ok(());
     };
-    let reason = format!("it consists of {what} that can be shown and removed at once: remove some by hand first");
+    let reason = format!("it has {what} can be shown and purged at once: delete some by hand first");
     Err(Error::Invalid { path: item.clone(), reason })
 }
 
@@ -307,10 +307,10 @@ mod tests {
         let mut read = vec![node(1), node((64 << 20) - 1)];
         assert_eq!(check_size(&Path::Jobs, 100_000, &read), Ok(()));
         let many = check_size(&Path::Jobs, 100_001, &[]).unwrap_err().to_string();
-        assert!(many.starts_with("/jobs: it consists of 100001 znodes, more than the 100000 that can"), "{many}");
+        assert!(many.starts_with("/jobs: it has 100001 znodes; at most 100000 can"), "{many}");
         read.push(node(1));
         let large = check_size(&Path::Jobs, 3, &read).unwrap_err().to_string();
-        assert!(large.starts_with("/jobs: it consists of znodes of more than the 67108864 bytes that"), "{large}");
+        assert!(large.starts_with("/jobs: it has at least 67108865 bytes of data; at most 67108864 can"), "{large}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::state::State;
 /// How many batches are read at once, so that not all submissions are in memory.
 const READ_AT_ONCE: usize = 1_000;
 
-/// The result of a clean-up.
+/// The result of a cleanup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanUpResult {
     /// The batches that were purged.
@@ -24,7 +24,7 @@ pub struct CleanUpResult {
     pub left: usize,
 }
 
-/// The progress of a clean-up.
+/// The progress of a cleanup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanUpProgress {
     /// How many batches are behind it.
@@ -38,8 +38,8 @@ pub struct CleanUpProgress {
 }
 
 impl Queue {
-    /// Reads the batches that a clean-up purges, oldest first: those that are Completed or Deleted, also the ones
-    /// without `states/batch-processing`, which the daemons' own clean-up leaves behind.
+    /// Reads the batches that a cleanup purges, oldest first: those that are Completed or Deleted, also the ones
+    /// without `states/batch-processing`, which the daemons' own cleanup leaves behind.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -58,7 +58,7 @@ impl Queue {
     }
 
     /// Purges every Completed or Deleted batch, also those without `states/batch-processing`, which the daemons' own
-    /// clean-up leaves behind. One that cannot be purged keeps no other.
+    /// cleanup leaves behind. One that cannot be purged keeps no other.
     ///
     /// `progress` is called after each transaction, and returns whether to continue.
     ///

@@ -103,7 +103,7 @@ impl<S: Store + ?Sized> Audited<S> {
         make: impl Fn(&Found) -> Result<Option<Intent>, ErrorKind> + Send + Sync,
     ) -> Result<Option<Opened>, Error> {
         let began = Instant::now();
-        let until = began + self.timing.patience;
+        let until = began + self.timing.wait_limit;
         let mut backoff = Backoff::new();
         let mut is_announced = false;
         loop {
@@ -111,7 +111,7 @@ impl<S: Store + ?Sized> Audited<S> {
             let Some(intent) = make(&found).map_err(|kind| target.error(kind))? else { return Ok(None) };
             let now = Instant::now();
             let begin = self.sink.begin(&intent, self.timing.lease);
-            let limit = until.max(now + self.timing.patience / 2);
+            let limit = until.max(now + self.timing.wait_limit / 2);
             let begun = timeout_at(limit, begin).await;
             let begun = begun.map_err(|_| target.unavailable(&"the audit log does not answer"))?;
             let mut rival = None;
@@ -143,9 +143,9 @@ impl<S: Store + ?Sized> Audited<S> {
             }
             if let Some(rival) = rival.filter(|_| !is_announced && began.elapsed() + wait >= ANNOUNCED_AFTER) {
                 is_announced = true;
-                let (patience, subject) = (self.timing.patience.as_secs(), target.subject_text());
+                let (wait_limit, subject) = (self.timing.wait_limit.as_secs(), target.subject_text());
                 let Target { operation, subject: Subject { store, .. } } = target;
-                tracing::warn!("store {store}: {operation} {subject}: waiting for up to {patience} s: {rival}");
+                tracing::warn!("store {store}: {operation} {subject}: waiting for up to {wait_limit} s: {rival}");
             }
             self.unless_aborted(target, sleep(wait)).await?;
         }

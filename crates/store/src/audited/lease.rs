@@ -38,7 +38,7 @@ impl Lease {
         self.state.lock().await.intent.clone()
     }
 
-    /// Whether the intent is known to have this content, and nobody else can have taken it over.
+    /// Whether the intent is known to have this content, and no other process can have taken it over.
     pub(super) async fn is_of(&self, size: u64, digests: &Digests) -> bool {
         let state = self.state.lock().await;
         let is_ours = Instant::now() < state.extended + self.length / 3;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Audited;
 use super::decide::Found;
-use super::gate::LeaseGate;
+use super::guard::LeaseGuard;
 use super::settle::Done;
 use crate::audit::{Change, Intent};
 use crate::digest::{Algorithm, Digest};
 use crate::error::{Error, ErrorKind, Operation};
-use crate::store::{Chunks, Condition, Gate, Item, Put, Store, Written};
+use crate::store::{Chunks, CommitGuard, Condition, Item, Put, Store, Written};
 
 impl<S: Store + ?Sized> Audited<S> {
     pub(super) async fn put_recorded(&self, item: &Item, content: Chunks, put: Put) -> Result<Written, Error> {
@@ -41,10 +41,10 @@ impl<S: Store + ?Sized> Audited<S> {
             Condition::IfAbsent => Change::Add,
             Condition::IfMatch(_) => Change::Update,
         };
-        let gate: Arc<dyn Gate> = Arc::new(LeaseGate { lease: opened.lease.clone(), callers: put.gate });
+        let guard: Arc<dyn CommitGuard> = Arc::new(LeaseGuard { lease: opened.lease.clone(), callers: put.guard });
         // A child, so that a lost lease does not abort what else the caller's own token is for.
         let abort = put.abort.child_token();
-        let put_below = Put { compute, condition, abort: abort.clone(), gate: Some(gate), ..put };
+        let put_below = Put { compute, condition, abort: abort.clone(), guard: Some(guard), ..put };
 
         let written = opened.lease.hold(Some(&abort), self.store.put(item, content, put_below)).await;
         let written = written.unwrap_or_else(|why| Err(target.error(ErrorKind::Unknown(why))));

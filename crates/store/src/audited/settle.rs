@@ -98,14 +98,14 @@ impl<S: Store + ?Sized> Audited<S> {
     /// of its lease, after which nothing of it happens any more.
     async fn find_out(&self, lease: &Lease) -> Result<Done, String> {
         // Of a change that was interrupted, one look has to do.
-        let patience = if self.abort.is_cancelled() { Duration::ZERO } else { self.timing.patience };
-        let until = Instant::now() + patience;
+        let wait_limit = if self.abort.is_cancelled() { Duration::ZERO } else { self.timing.wait_limit };
+        let until = Instant::now() + wait_limit;
         let mut backoff = Backoff::new();
         loop {
             let intent = lease.intent().await;
             let decided = if self.abort.is_cancelled() {
                 let looked = timeout(LAST_LOOK, self.decide(&intent)).await;
-                looked.map_err(|_| format!("a look at it took longer than {} s", LAST_LOOK.as_secs()))?
+                looked.map_err(|_| format!("checking the store timed out after {} s", LAST_LOOK.as_secs()))?
             } else {
                 self.decide(&intent).await
             };
@@ -116,7 +116,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 // Another client's content is there: what was sent, under its condition, comes too late.
                 Ok(Settlement::Observed { why, .. }) => return Err(why),
                 Ok(Settlement::NotDone) => as_before(&intent).to_owned(),
-                Err(error) => format!("a look at it failed: {error}"),
+                Err(error) => format!("checking the store failed: {error}"),
             };
             let wait = backoff.next();
             if Instant::now() + wait > until {
@@ -129,7 +129,7 @@ impl<S: Store + ?Sized> Audited<S> {
     /// Records a settlement; where the record is away, tries again for a while.
     pub(super) async fn settle(&self, lease: &Lease, settlement: &Settlement) -> Result<(), SinkError> {
         let intent = lease.intent().await;
-        let until = Instant::now() + self.timing.patience;
+        let until = Instant::now() + self.timing.wait_limit;
         let mut backoff = Backoff::new();
         loop {
             let settled = timeout_at(until, self.sink.settle(&intent, settlement)).await;
@@ -145,7 +145,7 @@ impl<S: Store + ?Sized> Audited<S> {
     /// Records that nothing was changed. That need not succeed: the intent is resolved to the same later.
     pub(super) async fn settle_not_done(&self, lease: &Lease) {
         let intent = lease.intent().await;
-        let limit = Instant::now() + self.timing.patience.min(Duration::from_secs(5));
+        let limit = Instant::now() + self.timing.wait_limit.min(Duration::from_secs(5));
         let settled = timeout_at(limit, self.sink.settle(&intent, &Settlement::NotDone)).await;
         if !matches!(settled, Ok(Ok(()))) {
             tracing::warn!(intent = %intent.id, "an intent without a change stays open until its lease ends");

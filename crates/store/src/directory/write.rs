@@ -84,16 +84,16 @@ struct Wanted {
     size: Option<u64>,
     expected: Digests,
     user: UserProperties,
-    has_gate: bool,
+    has_guard: bool,
 }
 
 impl Wanted {
     fn of(put: &Put) -> Self {
-        let Put { size, expected, user, gate, .. } = put;
-        Self { size: *size, expected: expected.clone(), user: user.clone(), has_gate: gate.is_some() }
+        let Put { size, expected, user, guard, .. } = put;
+        Self { size: *size, expected: expected.clone(), user: user.clone(), has_guard: guard.is_some() }
     }
 
-    /// Writes the last bytes, and makes the content durable, unless that is done while the gate is called.
+    /// Writes the last bytes, and makes the content durable, unless that is done while the guard is called.
     fn end(self, mut file: NamedTempFile, mut hashers: Hashers, batch: &Batch) -> Result<Pending, ErrorKind> {
         digest(&mut hashers, batch);
         write(&mut file, batch)?;
@@ -105,19 +105,19 @@ impl Wanted {
         if let Some((expected, found)) = self.expected.difference(&digests) {
             return Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() });
         }
-        if !self.has_gate {
+        if !self.has_guard {
             file.as_file().sync_all()?;
         }
         Ok(Pending { file, etag, size, digests, user: self.user })
     }
 }
 
-/// Makes content durable, which takes as long as the disk does, while the gate is called.
+/// Makes content durable, which takes as long as the disk does, while the guard is called.
 async fn pass(pending: Pending, put: &Put) -> Result<Pending, ErrorKind> {
-    let Some(gate) = &put.gate else { return Ok(pending) };
+    let Some(guard) = &put.guard else { return Ok(pending) };
     let content = pending.file.as_file().try_clone()?;
     let content = spawn_blocking(move || content.sync_all());
-    let (content, passed) = tokio::join!(content, gate.pass(pending.size, &pending.digests));
+    let (content, passed) = tokio::join!(content, guard.pass(pending.size, &pending.digests));
     content.map_err(panicked)??;
     passed.map_err(ErrorKind::Stopped)?;
     Ok(pending)

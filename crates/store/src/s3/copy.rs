@@ -166,7 +166,7 @@ impl Inner {
             Some(answer) => answer,
             None => timeout(LAST_ANSWER, answer).await.map_err(|_| {
                 let endpoint = &self.target.endpoint;
-                ErrorKind::Unknown(format!("{INTERRUPTED}, and {endpoint} may go on with the copy by itself"))
+                ErrorKind::Unknown(format!("{INTERRUPTED}, and {endpoint} may still complete the copy"))
             })?,
         };
         let failure = match answer {
@@ -225,8 +225,8 @@ impl Inner {
             self.copy_part(copying, &upload.id, number, start, end)
         }));
         let copying = async {
-            if let Some(gate) = &control.gate {
-                gate.begun(&upload.id).await.map_err(ErrorKind::Stopped)?;
+            if let Some(guard) = &control.guard {
+                guard.begun(&upload.id).await.map_err(ErrorKind::Stopped)?;
             }
             copies.buffered(AT_ONCE).try_collect::<Vec<_>>().await
         };

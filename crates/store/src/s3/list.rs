@@ -83,8 +83,8 @@ pub(super) fn decode(name: &str, is_encoded: bool) -> Vec<u8> {
     if is_encoded { percent_decode_str(&name.replace('+', " ")).collect() } else { name.as_bytes().to_vec() }
 }
 
-pub(super) fn leads_nowhere() -> ErrorKind {
-    ErrorKind::Answer("a page of a listing that is not the last one leads nowhere".to_owned())
+pub(super) fn without_continuation() -> ErrorKind {
+    ErrorKind::Answer("a truncated listing page has no new continuation token".to_owned())
 }
 
 impl Cursor {
@@ -151,7 +151,7 @@ impl Cursor {
             let token = page.next_continuation_token().map(str::to_owned);
             let next = last.map(|key| Start::After(Some(key))).or(token.map(Start::Token));
             let Some(start) = next else {
-                self.failure = Some(leads_nowhere());
+                self.failure = Some(without_continuation());
                 return;
             };
             self.next = Next::Ahead(self.fetch(start));

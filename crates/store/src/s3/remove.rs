@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Operation};
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::head::{quoted, timestamp};
-use crate::s3::list::{decode, leads_nowhere};
+use crate::s3::list::{decode, without_continuation};
 use crate::s3::place::Object;
 use crate::store::{EntityTag, Item};
 
@@ -71,7 +71,7 @@ impl Inner {
         self.sweep_bucket(&self.place.bucket(space)?, before).await
     }
 
-    /// Whether a part of an upload was written after an instant: then somebody is at it, however long ago it began.
+    /// Whether a part of an upload was written after an instant: then a client is at it, however long ago it began.
     async fn has_part_since(&self, at: &Object, upload: &str, instant: Timestamp) -> Result<bool, ErrorKind> {
         let mut marker = None::<String>;
         loop {
@@ -95,7 +95,7 @@ impl Inner {
                 return Ok(false);
             }
             if next == marker {
-                return Err(leads_nowhere());
+                return Err(without_continuation());
             }
             marker = next;
         }
@@ -129,7 +129,7 @@ impl Inner {
             }
             let next = (page.next_key_marker().and_then(text), page.next_upload_id_marker().map(str::to_owned));
             if next.0.is_none() || next == (key_marker, upload_marker) {
-                return Err(leads_nowhere());
+                return Err(without_continuation());
             }
             (key_marker, upload_marker) = next;
         }

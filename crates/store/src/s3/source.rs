@@ -77,8 +77,8 @@ pub(super) async fn pass(put: &Put, size: u64, digests: &Digests) -> Result<(), 
     if put.abort.is_cancelled() {
         return Err(aborted());
     }
-    if let Some(gate) = &put.gate {
-        gate.pass(size, &requested(put, digests)).await.map_err(ErrorKind::Stopped)?;
+    if let Some(guard) = &put.guard {
+        guard.pass(size, &requested(put, digests)).await.map_err(ErrorKind::Stopped)?;
     }
     if put.abort.is_cancelled() { Err(aborted()) } else { Ok(()) }
 }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::error::{ErrorKind, Operation};
 use crate::name::SpaceName;
 use crate::s3::Inner;
-use crate::s3::list::{decode, leads_nowhere};
+use crate::s3::list::{decode, without_continuation};
 use crate::s3::place::Object;
 
 /// How long a space that was seen is taken to exist, so that not each missing item costs a look for its space.
@@ -35,7 +35,7 @@ impl Inner {
                     return Ok(spaces.into_iter().collect());
                 }
                 if next == token {
-                    return Err(leads_nowhere());
+                    return Err(without_continuation());
                 }
                 token = next;
             }
@@ -65,7 +65,7 @@ impl Inner {
                 }
                 let next = page.next_continuation_token().map(str::to_owned);
                 if next.is_none() || next == token {
-                    return Err(leads_nowhere());
+                    return Err(without_continuation());
                 }
                 token = next;
             }

@@ -126,8 +126,8 @@ impl<'a> Upload<'a> {
         first: Part,
         put: &Put,
     ) -> Result<(u64, Digests), ErrorKind> {
-        if let Some(gate) = &put.gate {
-            gate.begun(&self.id).await.map_err(ErrorKind::Stopped)?;
+        if let Some(guard) = &put.guard {
+            guard.begun(&self.id).await.map_err(ErrorKind::Stopped)?;
         }
         let sending = self.send_parts(inner, &mut source, first, put.size);
         put.abort.run_until_cancelled(sending).await.ok_or_else(aborted)??;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use queuekeeper_store::audit::{Change, Settlement};
-use queuekeeper_store::store::{Condition, EntityTag, Gate, Item, Put, UserProperties};
+use queuekeeper_store::store::{CommitGuard, Condition, EntityTag, Item, Put, UserProperties};
 use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Store as _};
 
 use super::setup::{chunks, item, setup, sha256};
@@ -64,7 +64,7 @@ async fn known_content_that_may_not_be_written_has_no_intent_that_a_crash_could_
 struct Intruder(Arc<MemoryStore>, Item);
 
 #[async_trait]
-impl Gate for Intruder {
+impl CommitGuard for Intruder {
     async fn pass(&self, _size: u64, _digests: &Digests) -> Result<(), String> {
         self.0.plant(&self.1, b"theirs");
         Ok(())
@@ -76,8 +76,8 @@ async fn what_another_program_writes_meanwhile_is_not_overwritten_where_the_stor
     for conditions in [true, false] {
         let setup = setup(Kind { conditions, ..Kind::default() });
         setup.store.plant(&item("other"), b"");
-        let gate: Arc<dyn Gate> = Arc::new(Intruder(setup.store.clone(), item("a")));
-        let put = Put { gate: Some(gate), ..Put::default() };
+        let guard: Arc<dyn CommitGuard> = Arc::new(Intruder(setup.store.clone(), item("a")));
+        let put = Put { guard: Some(guard), ..Put::default() };
         let written = setup.audited.put(&item("a"), chunks(b"mine"), put).await;
         let content = setup.store.contents()[&item("a")].clone();
         if conditions {
@@ -116,15 +116,15 @@ async fn an_event_has_the_tag_size_and_digests_and_the_caller_those_that_they_as
 async fn a_callers_own_gate_stops_the_change_without_a_record() {
     struct Closed;
     #[async_trait]
-    impl Gate for Closed {
+    impl CommitGuard for Closed {
         async fn pass(&self, size: u64, digests: &Digests) -> Result<(), String> {
             Err(format!("{size} bytes, {} digests", digests.iter().count()))
         }
     }
     let setup = setup(Kind::default());
     setup.store.plant(&item("other"), b"");
-    let put = Put { gate: Some(Arc::new(Closed)), ..Put::default() };
-    let error = setup.audited.put(&item("a"), chunks(b"content"), put).await.expect_err("the gate is closed");
+    let put = Put { guard: Some(Arc::new(Closed)), ..Put::default() };
+    let error = setup.audited.put(&item("a"), chunks(b"content"), put).await.expect_err("the guard refuses");
     assert!(matches!(&error.kind, ErrorKind::Stopped(why) if why == "7 bytes, 1 digests"), "{error}");
     assert_eq!((setup.sink.events(), setup.sink.open_intents(), setup.sink.extended()), (vec![], vec![], 0));
 }

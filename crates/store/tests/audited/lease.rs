@@ -110,7 +110,7 @@ async fn a_caller_who_goes_away_leaves_the_intent_to_the_end_of_its_lease() {
     // Until then the item is busy, for a while that a caller may wait.
     let began = Instant::now();
     let error = setup.put("a", chunks(b"second"), Put::default()).await.expect_err("it is busy");
-    assert!(matches!(&error.kind, ErrorKind::Held(_)) && error.is_temporary() && began.elapsed() <= TIMING.patience);
+    assert!(matches!(&error.kind, ErrorKind::Held(_)) && error.is_temporary() && began.elapsed() <= TIMING.wait_limit);
     let text = error.to_string();
     assert!(text.starts_with("store memory: put space/a: a change of tester holds it (add, begun at 20"), "{text}");
     let end = "and longer while its process works; try again then; nothing was changed";

@@ -75,7 +75,7 @@ async fn the_audit_log_may_be_away_for_a_moment_after_the_change() {
     setup.store.plant(&item("other"), b"");
     setup.sink.go_away_after(WRITES_BEFORE_SETTLING);
     let come_back = async {
-        sleep(TIMING.patience / 2).await;
+        sleep(TIMING.wait_limit / 2).await;
         setup.sink.set_away(false);
     };
     let (written, ()) = tokio::join!(setup.put("a", chunks(b"content"), Put::default()), come_back);
@@ -90,7 +90,7 @@ async fn what_cannot_be_recorded_for_long_is_said_to_be_done_and_recorded_later(
     setup.sink.go_away_after(WRITES_BEFORE_SETTLING);
     let began = Instant::now();
     let error = setup.put("a", chunks(b"content"), Put::default()).await.expect_err("no record");
-    assert!(matches!(error.kind, ErrorKind::Unrecorded(_)) && began.elapsed() <= TIMING.patience, "{error}");
+    assert!(matches!(error.kind, ErrorKind::Unrecorded(_)) && began.elapsed() <= TIMING.wait_limit, "{error}");
     assert_eq!(
         error.to_string(),
         "store memory: put space/a: it was done, but its record in the audit log follows later: the audit log cannot be \

@@ -15,7 +15,7 @@ use crate::support::memory::{Kind, MemoryStore};
 use crate::support::sink::MemorySink;
 use crate::support::steps::Steps;
 
-pub(super) const TIMING: Timing = Timing { lease: Duration::from_mins(1), patience: Duration::from_secs(10) };
+pub(super) const TIMING: Timing = Timing { lease: Duration::from_mins(1), wait_limit: Duration::from_secs(10) };
 
 /// An audited store, what is below it, and what it writes to.
 pub(super) struct Setup {

@@ -10,7 +10,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config, S3Store};
-use queuekeeper_store::store::{Chunks, Content, Gate, Item, Put, Store as _, Written};
+use queuekeeper_store::store::{Chunks, CommitGuard, Content, Item, Put, Store as _, Written};
 use queuekeeper_store::{Digests, Error, Key, StoreFamilies};
 use queuekeeper_testkit::s3::{S3Server, Settings};
 
@@ -134,22 +134,22 @@ pub(crate) async fn read(content: Content) -> std::io::Result<Vec<u8>> {
         .await
 }
 
-/// A gate that notes what passes it, and may be shut.
+/// A guard that notes what passes it, and may refuse.
 #[derive(Default)]
-pub(crate) struct NotingGate {
+pub(crate) struct NotingGuard {
     pub(crate) begun: Mutex<Vec<String>>,
     pub(crate) passed: Mutex<Vec<(u64, Digests)>>,
     pub(crate) is_shut: bool,
 }
 
-impl NotingGate {
+impl NotingGuard {
     pub(crate) fn shut() -> Arc<Self> {
         Arc::new(Self { is_shut: true, ..Self::default() })
     }
 }
 
 #[async_trait::async_trait]
-impl Gate for NotingGate {
+impl CommitGuard for NotingGuard {
     async fn pass(&self, size: u64, digests: &Digests) -> Result<(), String> {
         self.passed.lock().push((size, digests.clone()));
         if self.is_shut { Err("the lease has ended".to_owned()) } else { Ok(()) }

@@ -6,7 +6,7 @@ use queuekeeper_store::store::{Condition, CopyControl, EntityTag, Item, Put, Sto
 use queuekeeper_store::{Algorithm, ErrorKind};
 use queuekeeper_testkit::s3::{Effect, Fault, Point, Settings};
 
-use super::common::{BUCKET, Fixture, NotingGate, bytes, chunks, item};
+use super::common::{BUCKET, Fixture, NotingGuard, bytes, chunks, item};
 
 const MIB: usize = 1024 * 1024;
 
@@ -158,11 +158,11 @@ async fn a_copy_in_parts_that_is_ended_is_aborted_and_never_appears() {
     let fixture = Fixture::start_at(settings, |config| config.largest_copy = most).await.probed().await;
     fixture.put("large", bytes(17 * MIB)).await.unwrap();
     let stalled = fixture.server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("UploadPartCopy").nth(2));
-    let gate = Arc::new(NotingGate::default());
-    let control = CopyControl { gate: Some(Arc::clone(&gate) as _), ..CopyControl::default() };
+    let guard = Arc::new(NotingGuard::default());
+    let control = CopyControl { guard: Some(Arc::clone(&guard) as _), ..CopyControl::default() };
     let ending = async {
         stalled.reached(1).await;
-        assert_eq!((gate.begun.lock().len(), gate.passed.lock().len()), (1, 0));
+        assert_eq!((guard.begun.lock().len(), guard.passed.lock().len()), (1, 0));
         control.abort.cancel();
     };
     let (from, to) = (item("large"), item("copy"));
@@ -201,7 +201,7 @@ async fn a_copy_by_one_request_that_is_ended_is_known_where_its_answer_comes_soo
             Ok(written) => assert!(comes && fixture.store.head(&to).await.unwrap().unwrap().etag == written.etag),
             Err(error) => {
                 let is_unknown =
-                    matches!(&error.kind, ErrorKind::Unknown(why) if why.contains("may go on with the copy"));
+                    matches!(&error.kind, ErrorKind::Unknown(why) if why.contains("may still complete the copy"));
                 assert!(!comes && is_unknown, "{error}");
             }
         }

@@ -11,7 +11,7 @@ use queuekeeper_store::{Algorithm, Digests, ErrorKind, Hashers};
 use queuekeeper_testkit::s3::{Effect, Fault, Point};
 use tokio_util::sync::CancellationToken;
 
-use super::common::{BUCKET, Fixture, NotingGate, bytes, chunks, item};
+use super::common::{BUCKET, Fixture, NotingGuard, bytes, chunks, item};
 
 const MIB: usize = 1024 * 1024;
 
@@ -76,7 +76,7 @@ async fn content_that_is_not_what_was_expected_never_appears() {
             ),
             (Put { size: Some(size as u64 + 1), ..Put::default() }, |kind| matches!(kind, ErrorKind::Size { .. })),
             (Put { size: Some(size as u64 - 1), ..Put::default() }, |kind| matches!(kind, ErrorKind::Size { .. })),
-            (Put { gate: Some(NotingGate::shut()), ..Put::default() }, |kind| matches!(kind, ErrorKind::Stopped(_))),
+            (Put { guard: Some(NotingGuard::shut()), ..Put::default() }, |kind| matches!(kind, ErrorKind::Stopped(_))),
         ] {
             let error = fixture.store.put(&item("a"), chunks(&content), put).await.unwrap_err();
             assert!(is_right(&error.kind), "{error}");
@@ -118,24 +118,24 @@ async fn conditions_hold_for_content_of_every_size() {
 #[tokio::test]
 async fn the_gate_sees_the_upload_before_its_parts_and_the_digests_before_content_appears() {
     let fixture = Fixture::start().await.probed().await;
-    let gate = Arc::new(NotingGate::default());
-    let put = Put { gate: Some(Arc::clone(&gate) as _), compute: vec![Algorithm::Sha256], ..Put::default() };
+    let guard = Arc::new(NotingGuard::default());
+    let put = Put { guard: Some(Arc::clone(&guard) as _), compute: vec![Algorithm::Sha256], ..Put::default() };
     let stalled = fixture.server.inject(Fault::new(Effect::Stall(Point::Arrival, None)).on("UploadPart").nth(1));
     let content = bytes(9 * MIB);
     let at = item("a");
     let putting = fixture.store.put(&at, chunks(&content), put);
     let watching = async {
         stalled.reached(1).await;
-        assert_eq!((gate.begun.lock().len(), gate.passed.lock().len()), (1, 0));
+        assert_eq!((guard.begun.lock().len(), guard.passed.lock().len()), (1, 0));
         stalled.release();
     };
     let (written, ()) = tokio::join!(putting, watching);
     written.unwrap();
     let expected = digests(&content, [Algorithm::Sha256]);
-    assert_eq!(*gate.passed.lock(), [(content.len() as u64, expected)]);
+    assert_eq!(*guard.passed.lock(), [(content.len() as u64, expected)]);
 
     // What a dead process left is ended by another one.
-    let upload = gate.begun.lock()[0].clone();
+    let upload = guard.begun.lock()[0].clone();
     fixture.store.abort_upload(&item("a"), &upload).await.unwrap();
     fixture.store.abort_upload(&item("a"), "no-such-upload").await.unwrap();
     assert_eq!(fixture.content("a").unwrap(), content);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
-use queuekeeper_store::store::{Chunks, Condition, EntityTag, Gate, Put, UserProperties, Written};
+use queuekeeper_store::store::{Chunks, CommitGuard, Condition, EntityTag, Put, UserProperties, Written};
 use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Item, Key, SpaceName, Store};
 
 /// Keys that some store or library takes for others, or for none.
@@ -246,11 +246,11 @@ async fn put_owned(store: &dyn Store, at: &Item, bytes: Vec<u8>, condition: Cond
     put(store, at, &bytes, Put { condition, ..Put::default() }).await
 }
 
-/// A gate that is closed, or looks at what passes.
+/// A guard that refuses, or looks at what passes.
 struct Watched(Option<&'static str>, parking_lot::Mutex<Vec<(u64, Digests)>>);
 
 #[async_trait::async_trait]
-impl Gate for Watched {
+impl CommitGuard for Watched {
     async fn pass(&self, size: u64, digests: &Digests) -> Result<(), String> {
         self.1.lock().push((size, digests.clone()));
         self.0.map_or(Ok(()), |why| Err(why.to_owned()))
@@ -273,7 +273,7 @@ async fn content_appears_whole_or_not_at_all(store: &dyn Store, space: &SpaceNam
             assert!(matches!(failed.kind, ErrorKind::Size { .. }), "{failed}");
         }
         let closed = Arc::new(Watched(Some("the lease has ended"), parking_lot::Mutex::default()));
-        let failed = send(Put { gate: Some(closed), ..Put::default() }).await.unwrap_err();
+        let failed = send(Put { guard: Some(closed), ..Put::default() }).await.unwrap_err();
         assert!(failed.to_string().contains("the lease has ended"), "{failed}");
         let broken = content(bytes, 100_000).chain(stream::iter([Err(std::io::Error::other("cut off"))])).boxed();
         let failed = store.put(&at, broken, Put::default()).await.unwrap_err();
@@ -287,17 +287,17 @@ async fn content_appears_whole_or_not_at_all(store: &dyn Store, space: &SpaceNam
         assert!(store.put(&at, endless, Put::default()).now_or_never().is_none());
         assert!(store.head(&at).await.unwrap().is_none());
 
-        let gate = Arc::new(Watched(None, parking_lot::Mutex::default()));
+        let guard = Arc::new(Watched(None, parking_lot::Mutex::default()));
         let put = Put {
             size: Some(size),
             expected: all.clone(),
             compute: vec![Algorithm::Md5],
-            gate: Some(Arc::<Watched>::clone(&gate)),
+            guard: Some(Arc::<Watched>::clone(&guard)),
             ..Put::default()
         };
         let written = send(put).await.unwrap();
         assert_eq!((written.size, &written.digests), (size, &all));
-        assert_eq!(*gate.1.lock(), [(size, all.clone())]);
+        assert_eq!(*guard.1.lock(), [(size, all.clone())]);
         let found = store.head(&at).await.unwrap().unwrap();
         assert_eq!((found.size, &found.etag), (size, &written.etag));
         assert_ne!(found.checksums.agree(&all), Some(false));

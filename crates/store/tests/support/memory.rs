@@ -189,8 +189,8 @@ impl MemoryStore {
             state.uploads.insert(upload.clone());
             upload
         });
-        if let (Some(upload), Some(gate)) = (&upload, &put.gate) {
-            gate.begun(upload).await.map_err(ErrorKind::Stopped)?;
+        if let (Some(upload), Some(guard)) = (&upload, &put.guard) {
+            guard.begun(upload).await.map_err(ErrorKind::Stopped)?;
             self.steps.step().await;
         }
         let expected = put.expected.iter().map(queuekeeper_store::Digest::algorithm);
@@ -215,8 +215,8 @@ impl MemoryStore {
         if let Some((expected, found)) = put.expected.difference(&digests) {
             return Err(ErrorKind::Digest { expected: expected.clone(), found: found.clone() });
         }
-        if let Some(gate) = &put.gate {
-            gate.pass(found, &digests).await.map_err(ErrorKind::Stopped)?;
+        if let Some(guard) = &put.guard {
+            guard.pass(found, &digests).await.map_err(ErrorKind::Stopped)?;
         }
         if put.abort.is_cancelled() {
             return Err(ErrorKind::Stopped("it was aborted".to_owned()));

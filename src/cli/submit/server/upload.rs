@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::{AGAIN, PATIENCE, Server, Trouble, state};
+use super::{AGAIN, RETRY_LIMIT, Server, Trouble, state};
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::Transfer;
 use crate::cli::submit::payload::Content;
@@ -56,7 +56,7 @@ impl Server {
                 Err(Trouble::Passing(why) | Trouble::Conflict(why)) => Some(why),
             };
             if let Some(why) = problem {
-                if since.elapsed() > PATIENCE {
+                if since.elapsed() > RETRY_LIMIT {
                     return Err(self.given_up(&why));
                 }
                 sleep(AGAIN).await;

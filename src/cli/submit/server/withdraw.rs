@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::receipt::check_id;
-use super::{PATIENCE, Server, TIMEOUT, Trouble, said, state};
+use super::{RETRY_LIMIT, Server, TIMEOUT, Trouble, said, state};
 use crate::cli::exit::{CommandError, FAILED, REFUSED, UNKNOWN};
 use crate::cli::output::Spinner;
 use crate::cli::submit::SubmitArgs;
@@ -69,7 +69,7 @@ impl Server {
                         view["withdrawal_refused"].as_str().map_or_else(|| format!("it is {state}"), str::to_owned);
                     return Err(CommandError::new(FAILED, format!("{id} was not withdrawn: {why}")));
                 }
-                _ if began.elapsed() > PATIENCE => {
+                _ if began.elapsed() > RETRY_LIMIT => {
                     return Err(unknown(id, "it is still being withdrawn"));
                 }
                 _ => {}

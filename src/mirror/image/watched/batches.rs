@@ -24,12 +24,12 @@ const MOVES: usize = 8;
 /// What was seen of all present batches.
 #[derive(Debug, Default)]
 pub(super) struct BatchPast {
-    by_batch: HashMap<BatchId, Seen>,
+    by_batch: HashMap<BatchId, BatchMoves>,
 }
 
 /// What was seen of a batch. Instants are in milliseconds by the servers' clock.
 #[derive(Clone, Debug, Default)]
-struct Seen {
+struct BatchMoves {
     moves: VecDeque<Move>,
     /// The session of the last lock that is gone, and when its end was read: of the writes of one step, it may be read
     /// first.

@@ -7,7 +7,7 @@ use crate::views::show::{as_sentence, counted, visible};
 /// The open bit errors, where there are any, or that these are not known.
 pub(super) fn open(known: &OpenBitErrors) -> Option<Attention> {
     match known {
-        OpenBitErrors::NotAsked | OpenBitErrors::Open(0, _) => None,
+        OpenBitErrors::NotRead | OpenBitErrors::Open(0, _) => None,
         OpenBitErrors::Open(count, oldest) => Some(Attention {
             since: *oldest,
             is_oldest: *count > 1,
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn open_bit_errors_are_urgent_and_what_is_not_known_is_no_good_news() {
-        assert!(open(&OpenBitErrors::NotAsked).is_none() && open(&OpenBitErrors::Open(0, None)).is_none());
+        assert!(open(&OpenBitErrors::NotRead).is_none() && open(&OpenBitErrors::Open(0, None)).is_none());
         let at = Some(Timestamp::UNIX_EPOCH);
         let one = open(&OpenBitErrors::Open(1, at)).unwrap();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Checks that people ask for.
+//! Checks on request.
 
 use axum::extract::State as FromState;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ pub(super) async fn mill_checks(
     FromState(state): FromState<State>,
     Params(filter): Params<CheckFilter>,
 ) -> Answer<CheckList> {
-    Ok(Json(state.mill()?.asked_checks(&filter).await?))
+    Ok(Json(state.mill()?.requested_checks(&filter).await?))
 }
 
 /// `GET /api/v1/mill/checks/plan`: what a check would take: items, requests, bytes, and what that costs.
@@ -100,6 +100,6 @@ pub(super) async fn ask_mill_check(
     let key = body.key.parse().map_err(|error| ViewError::value_because("key", &body.key, error))?;
     let scope = CheckScope { account: body.account, store: body.store, space: body.space, key };
     let plan = state.mill()?.plan_check(&scope).await?;
-    let entry = state.mill_actions()?.ask_check(&plan.scope, &plan.parts, &actor, &reason).await?;
+    let entry = state.mill_actions()?.request_check(&plan.scope, &plan.parts, &actor, &reason).await?;
     Ok(Json(ActionView::remembered(entry)))
 }

@@ -1,4 +1,4 @@
-//! Checks that people ask for: how far they are, and one that is to be asked for.
+//! Checks on request: how far they are, and one that is to be requested.
 
 use askama::Template;
 use axum::extract::State as FromState;
@@ -12,7 +12,7 @@ use super::super::render;
 use super::{Fields, frame};
 use crate::actions::Source;
 use crate::actions::mill::MillActionKind;
-use crate::views::mill::{AskedItem, CheckFilter, CheckPlan, CheckScope};
+use crate::views::mill::{CheckFilter, CheckPlan, CheckScope, RequestedCheckItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Moment, visible};
 use crate::web::actions::reason;
@@ -32,7 +32,7 @@ struct ChecksPage {
     pills: Vec<(String, String)>,
     stores: Vec<String>,
     may_check: bool,
-    asked: Vec<AskedRow>,
+    requested: Vec<RequestedRow>,
     /// The same as JSON.
     json: String,
     next: String,
@@ -56,9 +56,9 @@ struct CheckPage {
     json: String,
 }
 
-/// A check that was asked for.
+/// A check that was requested.
 #[derive(Debug)]
-pub(super) struct AskedRow {
+pub(super) struct RequestedRow {
     /// What is checked: a space, or an item with its space.
     pub(super) name: String,
     pub(super) href: String,
@@ -68,20 +68,20 @@ pub(super) struct AskedRow {
     pub(super) words: String,
     pub(super) user: String,
     pub(super) reason: String,
-    pub(super) asked: Moment,
+    pub(super) requested: Moment,
     pub(super) changed: Moment,
     /// Where what is wrong is listed, with what that is called; empty where nothing is.
     pub(super) wrong: (String, &'static str),
 }
 
-/// `GET /mill/checks`: checks that were asked for, and how far they are.
+/// `GET /mill/checks`: checks that were requested, and how far they are.
 pub(in crate::web::pages) async fn list(
     FromState(state): FromState<State>,
     who: Identity,
     Params(filter): Params<CheckFilter>,
 ) -> Result<Response, Problem> {
     let (mill, now) = (state.mill()?, Timestamp::now());
-    let list = mill.asked_checks(&filter).await?;
+    let list = mill.requested_checks(&filter).await?;
     let frame = frame(&state, "../", now);
     let base = format!("{}mill/checks", frame.root);
     let of = CheckFilter { account: list.account.clone(), ..filter };
@@ -94,7 +94,7 @@ pub(in crate::web::pages) async fn list(
         json,
         stores: mill.store_names(),
         may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
-        asked: list.items.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        requested: list.items.iter().map(|check| RequestedRow::new(check, &frame.root, now)).collect(),
         account: list.account,
         next: next.unwrap_or_default(),
         frame,
@@ -124,12 +124,12 @@ pub(in crate::web::pages) async fn ask(
     let scope = CheckScope { account: text("account"), store: text("store"), space: text("space"), key };
     let actor = state.authorize(&who, MillActionKind::CheckContent.role(), Source::Web)?;
     let plan = state.mill()?.plan_check(&scope).await?;
-    let asked = async {
+    let requested = async {
         let reason = reason(fields.one("reason")?)?;
-        let entry = state.mill_actions()?.ask_check(&plan.scope, &plan.parts, &actor, &reason).await;
+        let entry = state.mill_actions()?.request_check(&plan.scope, &plan.parts, &actor, &reason).await;
         entry.map(drop).map_err(Problem::from)
     };
-    match asked.await {
+    match requested.await {
         Ok(()) => Ok(see_other(format!("../{}", shown_at(&plan.account, &scope.space, &scope.key.to_string())))),
         Err(problem) => {
             let page = CheckPage::new(&state, &who, &scope, &plan, problem.detail.to_string());
@@ -147,8 +147,8 @@ fn shown_at(account: &str, space: &str, key: &str) -> String {
     }
 }
 
-/// The page where a check is asked for.
-pub(super) fn ask_at(root: &str, account: &str, store: &str, space: &str, key: &str) -> String {
+/// The page where a check is requested.
+pub(super) fn request_at(root: &str, account: &str, store: &str, space: &str, key: &str) -> String {
     let pairs = [("account", account), ("store", store), ("space", space), ("key", key)];
     let pairs = pairs.into_iter().filter(|(_, value)| !value.is_empty());
     let pairs: Vec<_> = pairs.map(|(name, value)| pair(name, value)).collect();
@@ -177,9 +177,9 @@ impl CheckPage {
     }
 }
 
-impl AskedRow {
-    pub(super) fn new(check: &AskedItem, root: &str, now: Timestamp) -> Self {
-        let AskedItem { account, store, space, key, key_encoded, .. } = check;
+impl RequestedRow {
+    pub(super) fn new(check: &RequestedCheckItem, root: &str, now: Timestamp) -> Self {
+        let RequestedCheckItem { account, store, space, key, key_encoded, .. } = check;
         let (state, tag) = match (check.state, check.wrong) {
             ("under_way", 0) => ("under way", "done"),
             ("under_way", _) => ("under way", "bad"),
@@ -204,7 +204,7 @@ impl AskedRow {
             words: check.words(),
             user: visible(&check.user),
             reason: visible(&check.reason),
-            asked: Moment::new(check.asked, now),
+            requested: Moment::new(check.requested, now),
             changed: Moment::new(check.changed, now),
             wrong,
         }
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn only_what_is_proven_is_good() {
         let tag = |state, wrong, unproven, gone| {
-            let check = AskedItem {
+            let check = RequestedCheckItem {
                 number: 1,
                 account: "one".to_owned(),
                 store: "main".to_owned(),
@@ -227,7 +227,7 @@ mod tests {
                 key_encoded: None,
                 user: "ada".to_owned(),
                 reason: "odd".to_owned(),
-                asked: Timestamp::UNIX_EPOCH,
+                requested: Timestamp::UNIX_EPOCH,
                 state,
                 items: 9,
                 bytes: 9,
@@ -240,7 +240,7 @@ mod tests {
                 pending: 0,
                 changed: Timestamp::UNIX_EPOCH,
             };
-            AskedRow::new(&check, "../", Timestamp::UNIX_EPOCH).tag
+            RequestedRow::new(&check, "../", Timestamp::UNIX_EPOCH).tag
         };
         assert_eq!(tag("ended", 0, 0, 0), "good");
         assert_eq!((tag("ended", 0, 1, 0), tag("ended", 0, 0, 1)), ("warn", "warn"));

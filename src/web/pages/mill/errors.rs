@@ -98,7 +98,7 @@ async fn request(state: &State, who: &Identity, fields: &Fields) -> Result<(), P
         let change = match change {
             "stop" => StopChange::Stop,
             "resume" => StopChange::Resume,
-            _ => return Err(Problem::bad("The field repairs is stop or resume.")),
+            _ => return Err(Problem::bad("Invalid value of “repairs”; expected stop or resume.")),
         };
         let actor = state.authorize(who, change.role(), Source::Web)?;
         let reason = reason(fields.one("reason")?)?;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::super::frame::Frame;
 use super::super::render;
-use super::checks::{AskedRow, ask_at};
+use super::checks::{RequestedRow, request_at};
 use super::overview::DecisionRow;
 use super::tasks::TaskRow;
 use super::{Due, errors_of, frame};
@@ -38,7 +38,7 @@ struct ItemPage {
     causes: Vec<String>,
     copies: Vec<CopyRow>,
     may_check: bool,
-    asked: Vec<AskedRow>,
+    requested: Vec<RequestedRow>,
     tasks: Vec<(TaskRow, &'static str)>,
     decisions: Vec<DecisionRow>,
     asides: Vec<AsideRow>,
@@ -63,7 +63,7 @@ pub(super) struct CopyRow {
 /// Where there is more about a copy.
 #[derive(Debug, Default)]
 struct CopyLinks {
-    /// Where a check of it is asked for.
+    /// Where a check of it is requested.
     check: String,
     /// Its decisions in the audit trail.
     trail: String,
@@ -115,8 +115,19 @@ pub(in crate::web::pages) async fn show(
     Params(name): Params<ItemName>,
 ) -> Result<Response, Problem> {
     let now = Timestamp::now();
-    let ItemDetail { account, space, item, is_done, causes, tasks, decisions, asides, checks, asked_checks, events } =
-        state.mill()?.item(&account, &space, &name).await?;
+    let ItemDetail {
+        account,
+        space,
+        item,
+        is_done,
+        causes,
+        tasks,
+        decisions,
+        asides,
+        checks,
+        requested_checks,
+        events,
+    } = state.mill()?.item(&account, &space, &name).await?;
     let frame = frame(&state, "../../../../", now);
     let task = |task: &ItemTask| (TaskRow::new(&task.task, &frame.root, now), task.state);
     let event = |event: EventItem| EventRow {
@@ -129,7 +140,7 @@ pub(in crate::web::pages) async fn show(
     };
     let key = name.key.0.as_ref().map(ToString::to_string).unwrap_or_default();
     let links = |store: &str| CopyLinks {
-        check: ask_at(&frame.root, &account, store, &space, &item.key_encoded),
+        check: request_at(&frame.root, &account, store, &space, &item.key_encoded),
         trail: address(
             &format!("{}audit", frame.root),
             &[pair("target", format!("copy:{account}/{store}/{space}/{key}"))],
@@ -147,7 +158,7 @@ pub(in crate::web::pages) async fn show(
         causes: causes.iter().map(|cause| visible(cause)).collect(),
         timelines: item.copies.iter().map(|copy| Timeline::new(copy, &checks, now)).collect(),
         may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
-        asked: asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        requested: requested_checks.iter().map(|check| RequestedRow::new(check, &frame.root, now)).collect(),
         copies: copies(&item, now, links),
         name: item.key,
         is_done,

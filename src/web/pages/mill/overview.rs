@@ -65,7 +65,7 @@ struct Producer {
     is_late: bool,
     next_due: Option<Due>,
     rest: Option<Rest>,
-    looked: String,
+    scanned: String,
     items: String,
     width: String,
     left: Vec<MorselRow>,
@@ -165,7 +165,7 @@ pub(in crate::web::pages) async fn show(
     Ok(render(StatusCode::OK, &page(&state, &who, "./", String::new()).await?))
 }
 
-/// The page, with why what was asked for there was refused.
+/// The page, with why what was requested there was refused.
 pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: String) -> Result<impl Template, Problem> {
     let now = Timestamp::now();
     let mill = state.mill()?;
@@ -252,10 +252,14 @@ impl Producer {
                 requests: Count(rest.requests).to_string(),
                 cost: rest.cost.map(|cost| visible(&cost.words())).unwrap_or_default(),
             }),
-            looked: Count(item.looked).to_string(),
+            scanned: Count(item.scanned).to_string(),
             // What was deleted since the loop began was not there to be scanned.
-            items: Count(if item.morsels_left == 0 { item.looked } else { item.items.max(item.looked) }).to_string(),
-            width: if item.morsels_left == 0 && item.number > 0 { width(1, 1) } else { width(item.looked, item.items) },
+            items: Count(if item.morsels_left == 0 { item.scanned } else { item.items.max(item.scanned) }).to_string(),
+            width: if item.morsels_left == 0 && item.number > 0 {
+                width(1, 1)
+            } else {
+                width(item.scanned, item.items)
+            },
             left: item.left.into_iter().map(|morsel| MorselRow::new(morsel, root)).collect(),
             more: if more > 0 { Count(more).to_string() } else { String::new() },
         }
@@ -265,13 +269,13 @@ impl Producer {
 impl MorselRow {
     fn new(morsel: MorselItem, root: &str) -> Self {
         let stores = morsel.stores();
-        let MorselItem { account, space, items, looked, error, is_paused, .. } = morsel;
+        let MorselItem { account, space, items, scanned, error, is_paused, .. } = morsel;
         Self {
             href: format!("{root}mill/spaces/{account}/{space}"),
             name: format!("{account}/{space}"),
             stores,
-            text: format!("{} of {} items", Count(looked), Count(items.max(looked))),
-            width: width(looked, items),
+            text: format!("{} of {} items", Count(scanned), Count(items.max(scanned))),
+            width: width(scanned, items),
             error: error.map(|error| visible(&error)).unwrap_or_default(),
             is_paused,
         }

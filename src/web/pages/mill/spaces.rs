@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::super::frame::Frame;
 use super::super::render;
-use super::checks::{AskedRow, ask_at};
+use super::checks::{RequestedRow, request_at};
 use super::compared::ComparedRow;
 use super::item::{CopyRow, listed};
 use super::{errors_of, frame, width};
@@ -48,7 +48,7 @@ struct SpacePage {
     reports: String,
     policy_error: String,
     may_check: bool,
-    asked: Vec<AskedRow>,
+    requested: Vec<RequestedRow>,
     compared: Vec<ComparedRow>,
     prefix: String,
     rows: Vec<ItemRow>,
@@ -88,7 +88,7 @@ struct Cell {
     age: &'static str,
     age_class: &'static str,
     age_tag: &'static str,
-    /// Where a check of it is asked for.
+    /// Where a check of it is requested.
     check: String,
 }
 
@@ -148,7 +148,7 @@ pub(in crate::web::pages) async fn items(
         reports: address(&format!("{}mill/reports", frame.root), &of_space),
         policy_error: list.policy_error.as_deref().map(visible).unwrap_or_default(),
         may_check: state.rights(&who) >= MillActionKind::CheckContent.role(),
-        asked: list.asked_checks.iter().map(|check| AskedRow::new(check, &frame.root, now)).collect(),
+        requested: list.requested_checks.iter().map(|check| RequestedRow::new(check, &frame.root, now)).collect(),
         compared: list.comparisons.iter().map(|comparison| ComparedRow::new(comparison, now)).collect(),
         prefix: filter.prefix.clone(),
         rows: list.items.iter().map(|item| ItemRow::new(item, &row.href)).collect(),
@@ -220,7 +220,7 @@ impl Cell {
             age: copy.proofs.age.words(),
             age_class,
             age_tag,
-            check: ask_at(root, &space.account, &copy.store, &space.space, ""),
+            check: request_at(root, &space.account, &copy.store, &space.space, ""),
         }
     }
 

@@ -52,14 +52,15 @@ pub(super) async fn decide(state: &State, who: &Identity, of: TaskState, fields:
     let decided = match fields.one("decision")? {
         "retry" => Decided::Retry,
         "drop" => Decided::Drop,
-        _ => return Err(Problem::bad("The decisions are retry and drop.")),
+        _ => return Err(Problem::bad("Invalid value of “decision”; expected retry or drop.")),
     };
     let decision = TaskDecision { decided, of };
     let actor = state.authorize(who, decision.role(), Source::Web)?;
     let reason = reason(fields.one("reason")?)?;
     let numbers = fields.all("task").flat_map(|value| value.split(',')).map(str::parse::<u64>);
-    let numbers: Vec<_> =
-        numbers.collect::<Result<_, _>>().map_err(|_| Problem::bad("The field task is the number of a task."))?;
+    let numbers: Vec<_> = numbers
+        .collect::<Result<_, _>>()
+        .map_err(|_| Problem::bad("Invalid value of “task”; expected the number of a task."))?;
     if numbers.is_empty() {
         return Err(Problem::bad("No task was chosen."));
     }

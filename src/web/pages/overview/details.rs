@@ -97,7 +97,7 @@ impl Details {
         let more_held = overview.collections_held.saturating_sub(overview.held.len() as u64);
         let line =
             |name, count, at| Line { name, count: Count(count).to_string(), is_empty: count == 0, oldest: moment(at) };
-        let locks = overview.locks.iter().map(|locks| line(locks.name, locks.count, locks.oldest_created));
+        let locks = overview.locks.iter().map(|locks| line(locks.title, locks.count, locks.oldest_created));
         let batches = overview.batch_states.iter().map(|items| line(items.name, items.count, items.oldest_entered));
         let mut last = "";
         let access = overview.access.iter().map(|access| {

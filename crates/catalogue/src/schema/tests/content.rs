@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::Catalogue;
 use crate::asides::NewAside;
-use crate::bit::{CheckedItem, CheckedPart, Evidence, LoneItem, NewAsked, NewPage, NewReport, PageEnd, Wrong};
+use crate::bit::{CheckedItem, CheckedPart, Evidence, LoneItem, NewPage, NewReport, NewRequestedCheck, PageEnd, Wrong};
 use crate::brake::{BrakeLimit, Braked};
 use crate::comparisons::NewComparison;
 use crate::deposits::NewDeposit;
@@ -239,7 +239,7 @@ fn morsel() -> Morsel {
         marker: None,
         error: None,
         items: 3,
-        looked: 0,
+        scanned: 0,
     }
 }
 
@@ -349,8 +349,9 @@ async fn mill(catalogue: &Catalogue) {
     catalogue.start_repair(&new, task(TaskKind::Repair, Queue::BitError, Some(key("b")))).await.unwrap();
     assert!(catalogue.stop_repairs(Some(store), user, ODD).await.unwrap());
     let one = raw();
-    let asked = NewAsked { account: ACCOUNT, store, space, key: Some(&one), user, reason: ODD, items: 1, bytes: HUGE };
-    assert!(catalogue.ask_check(&asked).await.unwrap());
+    let requested =
+        NewRequestedCheck { account: ACCOUNT, store, space, key: Some(&one), user, reason: ODD, items: 1, bytes: HUGE };
+    assert!(catalogue.request_check(&requested).await.unwrap());
     let started = Timestamp::from_millisecond(1).unwrap();
     let comparison =
         NewComparison { account: ACCOUNT, store, space, started, differing: HUGE, result: "{}", place: ODD };

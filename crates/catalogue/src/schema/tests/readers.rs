@@ -142,7 +142,7 @@ async fn mill(catalogue: &Catalogue) -> Vec<Said> {
         said("unsuccessful_bit_reports", 11, catalogue.unsuccessful_bit_reports(1).await.unwrap()),
         said("seal_head", 15, catalogue.seal_head(account).await.unwrap()),
         said("seal", 15, catalogue.seal(account, 2).await.unwrap()),
-        said("asked_checks", 17, catalogue.asked_checks(account, None, 10).await.unwrap()),
+        said("asked_checks", 17, catalogue.requested_checks(account, None, 10).await.unwrap()),
         said("comparisons", 17, catalogue.comparisons(account, "", 10).await.unwrap()),
         said("budget_use", 18, catalogue.budget_use(&store).await.unwrap()),
         said("asides", 5, {

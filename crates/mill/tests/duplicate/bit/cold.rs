@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::bit::{AskedState, NewAsked};
+use queuekeeper_catalogue::bit::{NewRequestedCheck, RequestedCheckState};
 use queuekeeper_catalogue::budgets::BudgetUse;
 use queuekeeper_catalogue::tasks::{
     EndedTask, NewTask, OpenTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
@@ -138,7 +138,7 @@ on_both! {
         let why = a.waits_for.unwrap();
         assert!(why.starts_with("waits for its restore from the archive of main"), "{why}");
 
-        // It takes its time, and is asked for once.
+        // It takes its time, and is requested once.
         for _ in 0..3 {
             look_again(&world).await;
             assert_eq!((bit.settle().await, bit.producer.step().await.unwrap()), ((0, 2), Step::Checking));
@@ -166,30 +166,30 @@ on_both! {
         let (bit, space) = (bit(&world, restored()), "theses".parse().unwrap());
         write(&world, &["a", "b"]).await;
         let (account, store, user, reason) = ("account1", &main(), "ada", "a new disk");
-        let new = NewAsked { account, store, space: &space, key: None, user, reason, items: 2, bytes: 20 };
-        assert!(world.catalogue.ask_check(&new).await.unwrap());
-        let asked = async || world.catalogue.asked_check(account, store, &space, None).await.unwrap().unwrap();
+        let new = NewRequestedCheck { account, store, space: &space, key: None, user, reason, items: 2, bytes: 20 };
+        assert!(world.catalogue.request_check(&new).await.unwrap());
+        let requested = async || world.catalogue.requested_check(account, store, &space, None).await.unwrap().unwrap();
         let settle = async || while bit.process(TaskKind::Check).await.is_some() {};
         for _ in 0..2 {
             settle().await;
             look_again(&world).await;
         }
-        let check = asked().await;
-        assert_eq!((check.state, check.proven, check.pending), (AskedState::UnderWay, 0, 2));
+        let check = requested().await;
+        assert_eq!((check.state, check.proven, check.pending), (RequestedCheckState::UnderWay, 0, 2));
         assert_eq!((world.server().count("RestoreObject"), world.server().end_restores()), (2, 2));
         look_again(&world).await;
         settle().await;
-        let check = asked().await;
-        assert_eq!((check.state, check.proven, check.proven_bytes, check.unproven), (AskedState::Ended, 2, 20, 0));
+        let check = requested().await;
+        assert_eq!((check.state, check.proven, check.proven_bytes, check.unproven), (RequestedCheckState::Ended, 2, 20, 0));
 
         // With the bytes of one item a day, the page goes on tomorrow where it ended.
         let bit = restarted(&world, ColdStore { bytes_out_per_day: Some("15".parse().unwrap()), ..restored() }).await;
-        assert!(world.catalogue.ask_check(&new).await.unwrap());
+        assert!(world.catalogue.request_check(&new).await.unwrap());
         for _ in 0..2 {
             bit.process(TaskKind::Check).await.unwrap();
         }
-        let check = asked().await;
-        assert_eq!((check.state, check.is_listed, check.proven, check.pending), (AskedState::UnderWay, false, 1, 0));
+        let check = requested().await;
+        assert_eq!((check.state, check.is_listed, check.proven, check.pending), (RequestedCheckState::UnderWay, false, 1, 0));
     }
 
     async fn without_a_restore_an_archived_item_is_unproven_and_the_report_says_why(world: World) {
@@ -275,7 +275,7 @@ on_both! {
         let keys = names(10);
         write(&world, &keys.iter().map(String::as_str).collect::<Vec<_>>()).await;
         until_it_waits(&bit).await;
-        // Those that were asked for, and the rest of the page as one.
+        // Those that were requested, and the rest of the page as one.
         assert_eq!((world.server().count("RestoreObject"), figures(&world).await), (4, (0, 5)));
         world.tamper("UPDATE budget_uses SET minute = minute - 1441".to_owned()).await;
         world.server().end_restores();
@@ -290,7 +290,7 @@ on_both! {
         (bit.producer.part, bit.producer.reports) = (2, true);
         write(&world, &["a", "b", "c", "d"]).await;
         until_it_waits(&bit).await;
-        // One was asked for; the rest of its page waits, and the other page.
+        // One was requested; the rest of its page waits, and the other page.
         assert_eq!((world.server().count("RestoreObject"), figures(&world).await), (1, (0, 3)));
         world.tamper(format!("UPDATE bit_runs SET listed = listed - {}", 72 * 3_600_000)).await;
         assert_eq!(bit.producer.step().await.unwrap(), Step::Idle);
@@ -325,7 +325,7 @@ on_both! {
         assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());
         assert_eq!(tomorrow().await, 4);
         tomorrow().await;
-        // One was asked for late, and is read for itself and with its page.
+        // One was requested late, and is read for itself and with its page.
         let stored = report(&world, &mut bit).await;
         assert_eq!(stored.result, "success");
         let covered = parts(&file(&world, &stored.place, "coverage.tsv").await);
@@ -351,7 +351,7 @@ on_both! {
         let Outcome::Failed(why) = bit.process(TaskKind::Bit).await.unwrap().outcome else { panic!("it waits") };
         assert!(why.contains("and has not ended within 72 h"), "{why}");
         assert_eq!(world.server().count("RestoreObject"), 1);
-        // A day later it is asked for again: the store may know of it.
+        // A day later it is requested again: the store may know of it.
         world.tamper(format!("UPDATE restores SET asked = asked - {}", 25 * 3_600_000)).await;
         world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
         assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, Outcome::Restore(POLL, _)));

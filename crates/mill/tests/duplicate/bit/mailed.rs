@@ -14,7 +14,7 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::reports::{asked, write, write_report_by};
+use super::reports::{requested, write, write_report_by};
 use super::world::Bit;
 use crate::duplicate::world::{World, item, main, on_all};
 
@@ -79,14 +79,14 @@ on_all! {
         address(&mut bit);
         write(&world, &["a", "rotten"]).await;
         let reporter = |bit: &Bit| Reporter { checker: bit.checker.clone(), mail: mail.clone() };
-        let task = asked(&world, &mut bit).await;
+        let task = requested(&world, &mut bit).await;
         write_report_by(&world, &reporter(&bit), task).await;
         assert_eq!(waiting(&world).await, 0, "a success");
 
         world.rot("rotten");
         world.put(&main(), false, &item(HOSTILE), "0123456789", "text/plain").await;
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
-        let task = asked(&world, &mut bit).await;
+        let task = requested(&world, &mut bit).await;
         // Two processes report on it at a time, each of which makes a mail.
         let (first, second, lease) = (reporter(&bit), reporter(&bit), Lease::unlimited());
         tokio::join!(first.process(&task, &lease), second.process(&task, &lease));
@@ -127,14 +127,14 @@ on_all! {
         let (mail, mut bit) = (made(Route::None), Bit::new(&world, "read"));
         write(&world, &["rotten"]).await;
         world.rot("rotten");
-        let task = asked(&world, &mut bit).await;
+        let task = requested(&world, &mut bit).await;
         write_report_by(&world, &Reporter { checker: bit.checker.clone(), mail: mail.clone() }, task).await;
         assert_eq!(waiting(&world).await, 0);
 
         // With one, it waits for a process that has a way out.
         address(&mut bit);
         world.tamper("UPDATE loops SET next_start = 0".to_owned()).await;
-        let task = asked(&world, &mut bit).await;
+        let task = requested(&world, &mut bit).await;
         write_report_by(&world, &Reporter { checker: bit.checker.clone(), mail: mail.clone() }, task).await;
         let (_stop, stopping) = watch::channel(false);
         let metrics = OutboxMetrics::new(&[MAIL]);

@@ -25,7 +25,7 @@ pub(super) async fn write(world: &World, keys: &[&str]) {
 }
 
 /// Goes through a loop to its end, and takes the task of the report.
-pub(super) async fn asked(world: &World, bit: &mut Bit) -> TakenTask {
+pub(super) async fn requested(world: &World, bit: &mut Bit) -> TakenTask {
     bit.producer.reports = true;
     bit.run_loop().await;
     take_report(world).await
@@ -53,7 +53,7 @@ pub(super) async fn take_report(world: &World) -> TakenTask {
 
 /// Goes through a loop to its end, and has the report written.
 pub(super) async fn report(world: &World, bit: &mut Bit) -> StoredReport {
-    let task = asked(world, bit).await;
+    let task = requested(world, bit).await;
     write_report(world, bit, task).await;
     newest_run(world).await.report.unwrap()
 }
@@ -147,7 +147,7 @@ on_all! {
         assert_eq!(stored.result, "incomplete");
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("dead", 2)]));
 
-        // A store without reading proves by its own checksums, which is what is asked for here.
+        // A store without reading proves by its own checksums, which is what is requested here.
         bit.faults.clear();
         let mut bit = Bit::new(&world, "provider");
         world.tamper("UPDATE loops SET next_start = 0, lease_end = 0".to_owned()).await;

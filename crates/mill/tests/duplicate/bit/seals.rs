@@ -12,7 +12,7 @@ use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::Store;
 
 use super::mailed::{address, waiting};
-use super::reports::{asked, report, write};
+use super::reports::{report, requested, write};
 use super::sealed::{Files, files, parse, replace, sha256, verify};
 use super::world::Bit;
 use crate::duplicate::repairs::dying::Dying;
@@ -217,7 +217,7 @@ on_all! {
         bit.checker.stores = AccountStores::new(catalogue, accounts, stores, MillMetrics::default());
         let mut killed = 0;
         for step in 1..MOST_STEPS {
-            let task = asked(&world, &mut bit).await;
+            let task = requested(&world, &mut bit).await;
             let (reporter, lease) = (Reporter { checker: bit.checker.clone(), mail: ReportMail::default() }, Lease::unlimited());
             dying.die_at(step);
             let first = tokio::select! {

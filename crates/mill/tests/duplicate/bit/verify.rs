@@ -50,7 +50,7 @@ on_all! {
         assert_eq!(totals.unchecked, 1);
         assert!(lines[0].starts_with("theses/b: not checked: "), "{lines:?}");
 
-        // What is asked for by name may not be there.
+        // What is requested by name may not be there.
         assert_eq!(verify(&bit, &scope(Some("theses"), Some("none"))).await.0, Totals::default());
         let elsewhere = Scope { store: "nowhere".parse().unwrap(), ..scope(None, None) };
         assert!(bit.checker.verify(&elsewhere, &mut |_said| {}).await.is_err());

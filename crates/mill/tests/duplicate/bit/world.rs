@@ -7,12 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
-use queuekeeper_mill::bit::asked_check::AskedChecks;
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::item::{ItemChecks, ROUND};
 use queuekeeper_mill::bit::lists::SpaceLists;
 use queuekeeper_mill::bit::page::PageChecks;
 use queuekeeper_mill::bit::producer::BitProducer;
+use queuekeeper_mill::bit::requested_check::RequestedChecks;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::producer::Step;
@@ -103,7 +103,7 @@ impl Bit {
         let (lease, checker) = (Lease::unlimited(), self.checker.clone());
         let processed = match kind {
             TaskKind::BitPage => PageChecks(checker).process(&task, &lease).await,
-            TaskKind::Check => AskedChecks(checker).process(&task, &lease).await,
+            TaskKind::Check => RequestedChecks(checker).process(&task, &lease).await,
             _ => ItemChecks(checker).process(&task, &lease).await,
         };
         Some((task, processed))

@@ -22,7 +22,7 @@ async fn look_again(world: &World) {
 async fn what_is_copied_from_an_archive_waits_for_its_restore() {
     let mut world = World::archive(false).await;
     world.put(&main(), true, &item("a"), "the content", "text/plain").await;
-    // Without a restore it is an error that says so, and nothing is asked for.
+    // Without a restore it is an error that says so, and nothing is requested.
     let Outcome::Failed(why) = world.duplicate(Some("a")).await.outcome else { panic!("it is archived") };
     assert!(why.contains("it is archived, and was not restored"), "{why}");
     assert_eq!(world.server().count("RestoreObject"), 0);

@@ -4,9 +4,9 @@ use queuekeeper_catalogue::audit::{EventKind, Events};
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::RepairEnd;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
-use queuekeeper_mill::bit::asked::{AskError, AskedRemedy, ask};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::repair::RepairMode;
+use queuekeeper_mill::bit::requested::{RemedyError, RemedyRequest, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::users::MILL;
@@ -30,15 +30,15 @@ async fn decide(world: &World, checker: &Checker, key: &str, finding: &str) -> P
     process(world, checker, TaskKind::BitError).await.unwrap()
 }
 
-async fn asked(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Result<RepairStarted, AskError> {
+async fn requested(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Result<RepairStarted, RemedyError> {
     let error = world.catalogue.bit_error(&main(), &item(key)).await.unwrap().unwrap();
-    let asked = AskedRemedy { remedy, user: "ada", reason: "a test", source: None };
-    ask(&world.catalogue, &checker.accounts["account1"], &error, asked).await
+    let request = RemedyRequest { remedy, user: "ada", reason: "a test", source: None };
+    request_remedy(&world.catalogue, &checker.accounts["account1"], &error, request).await
 }
 
 /// Asks for a remedy, and has it carried out.
 async fn resolve(world: &World, checker: &Checker, key: &str, remedy: Remedy) -> Processed {
-    assert_eq!(asked(world, checker, key, remedy).await.unwrap(), RepairStarted::Started, "{key}");
+    assert_eq!(requested(world, checker, key, remedy).await.unwrap(), RepairStarted::Started, "{key}");
     let repaired = process(world, checker, TaskKind::Repair).await.unwrap();
     if !is_wrong(world, key).await {
         // What waited for a decision is looked at now, and done.
@@ -101,7 +101,7 @@ on_all! {
             assert!(matches!(decided.outcome, Outcome::PutOff(_)), "{key}: {decided:?}");
             let records = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap();
             assert_eq!(records.and_then(|after| after.index), before.and_then(|before| before.index), "{key}");
-            let why = asked(&world, &asks, key, other).await.unwrap_err().to_string();
+            let why = requested(&world, &asks, key, other).await.unwrap_err().to_string();
             assert!(why.contains("does not resolve this"), "{key}: {why}");
             assert_eq!(resolve(&world, &asks, key, remedy).await.outcome, Outcome::Done);
             assert_recorded(&world, key, content, "ada").await;
@@ -119,7 +119,7 @@ on_all! {
         world.put(&main(), true, &item("size"), "the content", "text/plain").await;
         world.put(&main(), false, &item("size"), "written outside", "text/plain").await;
         decide(&world, &asks, "size", "changed_outside").await;
-        assert_eq!(asked(&world, &asks, "size", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
+        assert_eq!(requested(&world, &asks, "size", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
         world.tamper(r#"UPDATE repairs SET content = '{"size":15,"digests":{}}'"#.to_owned()).await;
         process(&world, &asks, TaskKind::Repair).await.unwrap();
         assert_eq!(newest(&world, "size").await.ended.unwrap().1, RepairEnd::Refused);
@@ -127,7 +127,7 @@ on_all! {
         world.put(&main(), true, &item("a"), "the content", "text/plain").await;
         world.put(&main(), false, &item("a"), "written outside", "text/plain").await;
         decide(&world, &asks, "a", "changed_outside").await;
-        assert_eq!(asked(&world, &asks, "a", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
+        assert_eq!(requested(&world, &asks, "a", Remedy::AcceptChange).await.unwrap(), RepairStarted::Started);
         world.put(&main(), false, &item("a"), "written once more", "text/plain").await;
         let before = world.catalogue.records_of_item(&main(), &item("a")).await.unwrap();
         let processed = process(&world, &asks, TaskKind::Repair).await.unwrap();

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
-use queuekeeper_mill::bit::asked::{AskedRemedy, ask};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::repair::{AskFor, RepairMode};
+use queuekeeper_mill::bit::requested::{RemedyRequest, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::bit::waits::{Wait, WaitReason, Waits};
 use queuekeeper_mill::limits::StoreLimits;
@@ -62,9 +62,9 @@ on_all! {
 
         // A person's repair, that a stop does not concern.
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
-        let asked = AskedRemedy { remedy: Remedy::RepairFromCopy, user: "ada", reason: "a test", source: None };
+        let request = RemedyRequest { remedy: Remedy::RepairFromCopy, user: "ada", reason: "a test", source: None };
         let account = &asks.accounts["account1"];
-        assert_eq!(ask(&world.catalogue, account, &error, asked).await.unwrap(), RepairStarted::Started);
+        assert_eq!(request_remedy(&world.catalogue, account, &error, request).await.unwrap(), RepairStarted::Started);
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
         let begun = wait(&world, &asks, "a").await;
         assert_is(&begun, WaitReason::Worker, "Its repair from another copy, which ada requested, waits in", "It continues as soon as", false);

@@ -114,7 +114,7 @@ impl Cursor {
                 continue;
             }
             let Some(root) = layout::root_of(text) else {
-                return Some(Ok(other(text.to_owned(), "it lies outside of the folders of objects")));
+                return Some(Ok(other(text.to_owned(), "it is outside the object directories")));
             };
             self.current = Some(format!("{root}/"));
             self.passed = 0;

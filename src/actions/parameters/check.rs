@@ -1,13 +1,13 @@
-//! The parameters that are given for an action, as the action takes them.
+//! The parameters of an action, checked against those that it takes.
 
-use super::kind::ActionKind;
-use super::parameters::{ActionParameters, Parameter, Takes};
-use super::refusal::Refusal;
-use super::target::TargetKind;
+use super::{ActionParameters, Parameter, Takes};
+use crate::actions::kind::ActionKind;
+use crate::actions::refusal::Refusal;
+use crate::actions::target::TargetKind;
 
 impl ActionParameters {
     /// Checks that no parameter is set besides those that the action takes.
-    pub(super) fn check(self, kind: ActionKind, on: TargetKind, takes: &[Takes]) -> Result<(), Refusal> {
+    pub(in crate::actions) fn check(self, kind: ActionKind, on: TargetKind, takes: &[Takes]) -> Result<(), Refusal> {
         let is_foreign = |set: &Parameter| !takes.iter().any(|takes| takes.parameter == *set);
         let foreign = Parameter::ALL.into_iter().filter(|parameter| self.has(*parameter)).find(is_foreign);
         foreign.map_or(Ok(()), |parameter| {
@@ -18,7 +18,7 @@ impl ActionParameters {
 }
 
 /// The value of a parameter for an action that takes it.
-pub(super) trait ValueFor<T> {
+pub(in crate::actions) trait ValueFor<T> {
     /// Its value.
     ///
     /// # Errors

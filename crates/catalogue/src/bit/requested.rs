@@ -1,4 +1,4 @@
-//! Checks that people ask for: of an item, or of a space of a store.
+//! Checks on request: of an item, or of a space of a store.
 //!
 //! Each has a task of its own, whatever a loop has requested. That of a space checks a page, writes down how far it is in the
 //! transaction that ends it, and requests itself again; items of which a page could not say at once that they are right have tasks
@@ -7,7 +7,7 @@
 use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
-use super::checked::{AskedPart, CheckedItem};
+use super::checked::{CheckedItem, RequestedPart};
 use super::{NOTHING, SUCCESS};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
@@ -15,9 +15,9 @@ use crate::database::value::{Row, Value, values};
 use crate::error::Error;
 use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, key_column, put};
 
-/// A check to ask for.
+/// A check to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewAsked<'a> {
+pub struct NewRequestedCheck<'a> {
     /// The account.
     pub account: &'a str,
     /// The store.
@@ -26,7 +26,7 @@ pub struct NewAsked<'a> {
     pub space: &'a SpaceName,
     /// The item; `None` for all of the space.
     pub key: Option<&'a Key>,
-    /// Who asks for it.
+    /// Who requests it.
     pub user: &'a str,
     /// Why.
     pub reason: &'a str,
@@ -36,9 +36,9 @@ pub struct NewAsked<'a> {
     pub bytes: u64,
 }
 
-/// How far a check is that was asked for.
+/// How far a check is that was requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedState {
+pub enum RequestedCheckState {
     /// It waits for a worker, or one has it.
     UnderWay,
     /// All of it was checked.
@@ -47,7 +47,7 @@ pub enum AskedState {
     Stopped,
 }
 
-impl AskedState {
+impl RequestedCheckState {
     /// The name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -59,9 +59,9 @@ impl AskedState {
     }
 }
 
-/// The newest check of an item or a space that was asked for.
+/// The newest check of an item or a space that was requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AskedCheck {
+pub struct RequestedCheck {
     /// Its number.
     pub id: u64,
     /// The account.
@@ -72,12 +72,12 @@ pub struct AskedCheck {
     pub space: SpaceName,
     /// The item; `None` for all of the space.
     pub key: Option<Key>,
-    /// Who asked for it.
+    /// Who requested it.
     pub user: String,
     /// Why.
     pub reason: String,
     /// When, by the database's clock.
-    pub asked: Timestamp,
+    pub requested: Timestamp,
     /// How many items there were by the content index.
     pub items: u64,
     /// How many bytes these had.
@@ -101,11 +101,11 @@ pub struct AskedCheck {
     /// When something of it was checked last.
     pub changed: Timestamp,
     /// How far it is.
-    pub state: AskedState,
+    pub state: RequestedCheckState,
 }
 
-/// Checks that were asked for, read by [`read`].
-macro_rules! asked {
+/// Checks that were requested, read by [`read`].
+macro_rules! requested {
     ($condition:literal) => {
         concat!(
             "SELECT id, account, store, space, key, user_name, reason, asked, items, bytes, marker, is_listed, proven,
@@ -125,10 +125,10 @@ macro_rules! asked {
 }
 
 /// The one of an item or a space.
-pub(crate) const ASKED_OF: &str = asked!("account = $1 AND store = $2 AND space = $3 AND key = $4");
+pub(crate) const REQUESTED_OF: &str = requested!("account = $1 AND store = $2 AND space = $3 AND key = $4");
 
 /// Those of an account, the newest first.
-pub(crate) const ASKED: &str = asked!("account = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+pub(crate) const REQUESTED: &str = requested!("account = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
 /// Of one that has not ended, nothing is changed.
 const ASK: &str =
@@ -139,11 +139,11 @@ const ASK: &str =
 
 impl Catalogue {
     /// Asks for a check. Where the same is under way already, that goes on as it is, and is done once more where a worker has it;
-    /// what was asked for before and has ended is replaced. The answer is whether it is new.
+    /// what was requested before and has ended is replaced. The answer is whether it is new.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub async fn ask_check(&self, new: &NewAsked<'_>) -> Result<bool, Error> {
+    pub async fn request_check(&self, new: &NewRequestedCheck<'_>) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
         let outcome = ask(&mut session, new).await;
         let is_new = session.end(outcome).await?;
@@ -151,41 +151,46 @@ impl Catalogue {
         Ok(is_new)
     }
 
-    /// The check of an item, or of a space, that was asked for last; `None` where none was.
+    /// The check of an item, or of a space, that was requested last; `None` where none was.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn asked_check(
+    pub async fn requested_check(
         &self,
         account: &str,
         store: &StoreName,
         space: &SpaceName,
         key: Option<&Key>,
-    ) -> Result<Option<AskedCheck>, Error> {
-        Ok(self.list(ASKED_OF, values![account, store, space, key_column(key)], read).await?.pop())
+    ) -> Result<Option<RequestedCheck>, Error> {
+        Ok(self.list(REQUESTED_OF, values![account, store, space, key_column(key)], read).await?.pop())
     }
 
-    /// The checks that were asked for of an account, with numbers below `before`, the newest first; at most `limit`, and at most
+    /// The checks that were requested of an account, with numbers below `before`, the newest first; at most `limit`, and at most
     /// 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn asked_checks(&self, account: &str, before: Option<u64>, limit: u32) -> Result<Vec<AskedCheck>, Error> {
-        self.list(ASKED, values![account, before.unwrap_or(u64::MAX), page(limit)], read).await
+    pub async fn requested_checks(
+        &self,
+        account: &str,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<RequestedCheck>, Error> {
+        self.list(REQUESTED, values![account, before.unwrap_or(u64::MAX), page(limit)], read).await
     }
 }
 
-async fn ask(session: &mut Session, new: &NewAsked<'_>) -> Result<bool, Error> {
-    let NewAsked { account, store, space, key, user, reason, items, bytes } = *new;
+async fn ask(session: &mut Session, new: &NewRequestedCheck<'_>) -> Result<bool, Error> {
+    let NewRequestedCheck { account, store, space, key, user, reason, items, bytes } = *new;
     let of = || values![account, store, space, key_column(key)];
     // The task first and then its check, as a worker locks them that ends it.
     let task_of = "SELECT 1 FROM tasks WHERE account = $1 AND destination = $2 AND space = $3 AND key = $4 AND kind = 'CHECK' {lock}";
     session.row(task_of, of()).await?;
     let check_of = "SELECT 1 FROM asked_checks WHERE account = $1 AND store = $2 AND space = $3 AND key = $4 {lock}";
     session.row(check_of, of()).await?;
-    let known = session.row(ASKED_OF, of()).await?;
+    let known = session.row(REQUESTED_OF, of()).await?;
     let known = known.map(|row| session.decode(read(&row))).transpose()?;
-    let is_new = known.as_ref().is_none_or(|known| known.state != AskedState::UnderWay);
+    let is_new = known.as_ref().is_none_or(|known| known.state != RequestedCheckState::UnderWay);
     if let Some(ended) = known.filter(|_| is_new) {
         session.run("DELETE FROM asked_items WHERE asked = $1", values![ended.id]).await?;
         session.run("DELETE FROM asked_checks WHERE id = $1", values![ended.id]).await?;
@@ -193,7 +198,7 @@ async fn ask(session: &mut Session, new: &NewAsked<'_>) -> Result<bool, Error> {
     if is_new {
         let mut values = of();
         values.extend(values![user, reason, items, bytes]);
-        // It is not there where another one asked for the same a moment ago.
+        // It is not there where another one requested the same a moment ago.
         if let (Some(row), Some(key)) = (session.row(ASK, values).await?, key) {
             let id: u64 = session.decode(row.count(0))?;
             session.run("INSERT INTO asked_items (asked, key) VALUES ($1, $2)", values![id, key]).await?;
@@ -218,7 +223,7 @@ fn task(account: &str, store: &StoreName, space: &SpaceName, key: Option<Key>) -
 pub(crate) async fn end(
     session: &mut Session,
     subject: &TaskSubject,
-    part: &AskedPart,
+    part: &RequestedPart,
     items: &[CheckedItem],
 ) -> Result<Vec<NewTask>, Error> {
     let TaskSubject { account, space, key, destination, .. } = subject;
@@ -271,7 +276,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(part: &AskedPart, items: &[CheckedItem]) -> Self {
+    fn of(part: &RequestedPart, items: &[CheckedItem]) -> Self {
         let mut found = Self::default();
         for item in items {
             if item.wrong.is_some() {
@@ -289,7 +294,7 @@ impl Found {
         found
     }
 
-    async fn write(&self, session: &mut Session, id: u64, part: &AskedPart) -> Result<(), Error> {
+    async fn write(&self, session: &mut Session, id: u64, part: &RequestedPart) -> Result<(), Error> {
         let Self { proven, bytes, wrong, unproven, gone } = self;
         let mut values: Vec<Value> = values![id, *proven, *bytes, *wrong, *unproven, *gone];
         values.extend(values![part.is_of_space, part.rest.as_ref(), part.is_of_space && part.rest.is_none()]);
@@ -301,12 +306,12 @@ impl Found {
     }
 }
 
-fn read(row: &Row) -> Result<AskedCheck, sqlx::Error> {
+fn read(row: &Row) -> Result<RequestedCheck, sqlx::Error> {
     let key: Vec<u8> = row.get(4)?;
     let (is_open, pending, mut is_listed) = (row.get(19)?, row.count(18)?, row.get(11)?);
     let key = if key.is_empty() { None } else { row.key(4)? };
     is_listed |= key.is_some();
-    Ok(AskedCheck {
+    Ok(RequestedCheck {
         id: row.count(0)?,
         account: row.get(1)?,
         store: row.need(2, |name: String| name.parse::<StoreName>())?,
@@ -314,7 +319,7 @@ fn read(row: &Row) -> Result<AskedCheck, sqlx::Error> {
         key,
         user: row.get(5)?,
         reason: row.get(6)?,
-        asked: row.time(7)?,
+        requested: row.time(7)?,
         items: row.count(8)?,
         bytes: row.count(9)?,
         marker: row.key(10)?,
@@ -327,9 +332,9 @@ fn read(row: &Row) -> Result<AskedCheck, sqlx::Error> {
         changed: row.time(17)?,
         pending,
         state: match (is_open, is_listed && pending == 0) {
-            (true, _) => AskedState::UnderWay,
-            (false, true) => AskedState::Ended,
-            (false, false) => AskedState::Stopped,
+            (true, _) => RequestedCheckState::UnderWay,
+            (false, true) => RequestedCheckState::Ended,
+            (false, false) => RequestedCheckState::Stopped,
         },
     })
 }

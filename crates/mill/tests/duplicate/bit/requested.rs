@@ -1,6 +1,6 @@
-//! Checks that people ask for, by workers.
+//! Checks on request, by workers.
 
-use queuekeeper_catalogue::bit::{AskedCheck, AskedState, NewAsked};
+use queuekeeper_catalogue::bit::{NewRequestedCheck, RequestedCheck, RequestedCheckState};
 use queuekeeper_catalogue::tasks::{Outcome, TaskKind};
 use queuekeeper_store::audit::Change;
 use queuekeeper_store::error::Operation;
@@ -18,13 +18,22 @@ const KEYS: [&str; 5] = ["a", "b/c d", "b/ü%20\"<i>", "b\\t", "z"];
 async fn ask(world: &World, key: Option<&str>) -> bool {
     let (store, space, key) = (main(), "theses".parse().unwrap(), key.map(|key| item(key).key));
     let (account, user, reason) = ("account1", "ada", "the disk was moved");
-    let new = NewAsked { account, store: &store, space: &space, key: key.as_ref(), user, reason, items: 5, bytes: 35 };
-    world.catalogue.ask_check(&new).await.unwrap()
+    let new = NewRequestedCheck {
+        account,
+        store: &store,
+        space: &space,
+        key: key.as_ref(),
+        user,
+        reason,
+        items: 5,
+        bytes: 35,
+    };
+    world.catalogue.request_check(&new).await.unwrap()
 }
 
-async fn asked(world: &World, key: Option<&str>) -> AskedCheck {
+async fn requested(world: &World, key: Option<&str>) -> RequestedCheck {
     let (space, key) = ("theses".parse().unwrap(), key.map(|key| item(key).key));
-    world.catalogue.asked_check("account1", &main(), &space, key.as_ref()).await.unwrap().unwrap()
+    world.catalogue.requested_check("account1", &main(), &space, key.as_ref()).await.unwrap().unwrap()
 }
 
 /// Has all of it done; how many tasks that took.
@@ -43,13 +52,13 @@ on_all! {
             world.put(&main(), true, &item(key), "content", "text/plain").await;
         }
         assert!(ask(&world, None).await);
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.items, check.proven, check.is_listed), (AskedState::UnderWay, 5, 0, false));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.items, check.proven, check.is_listed), (RequestedCheckState::UnderWay, 5, 0, false));
         assert_eq!((check.user.as_str(), check.reason.as_str()), ("ada", "the disk was moved"));
         assert!(!ask(&world, None).await, "the same is under way");
         assert_eq!(settle(&bit).await, 1);
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.proven_bytes, check.wrong), (AskedState::Ended, 5, 35, 0));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.proven_bytes, check.wrong), (RequestedCheckState::Ended, 5, 35, 0));
         assert_eq!(bit.faults.calls(Operation::Get), 5);
         let proven = world.catalogue.copy(&main(), &item("b\\t")).await.unwrap().unwrap().proven;
         assert_eq!(proven.map(|(_, proof)| proof).as_deref(), Some("read"));
@@ -59,26 +68,26 @@ on_all! {
         world.put(&main(), false, &item("foreign"), "content", "text/plain").await;
         assert!(ask(&world, None).await, "what has ended is done anew");
         bit.process(TaskKind::Check).await.unwrap();
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.wrong, check.pending), (AskedState::UnderWay, 3, 0, 3));
-        // One of them is asked for by itself, too, and is in both.
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.wrong, check.pending), (RequestedCheckState::UnderWay, 3, 0, 3));
+        // One of them is requested by itself, too, and is in both.
         assert!(ask(&world, Some("z")).await);
         settle(&bit).await;
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.wrong, check.pending), (AskedState::Ended, 3, 3, 0));
-        let check = asked(&world, Some("z")).await;
-        assert_eq!((check.state, check.proven, check.wrong), (AskedState::Ended, 0, 1));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.wrong, check.pending), (RequestedCheckState::Ended, 3, 3, 0));
+        let check = requested(&world, Some("z")).await;
+        assert_eq!((check.state, check.proven, check.wrong), (RequestedCheckState::Ended, 0, 1));
         assert_eq!(bit.errors().await.len(), 3);
 
         // It is right again.
         world.rot("a");
         assert!(ask(&world, Some("a")).await);
         settle(&bit).await;
-        assert_eq!((asked(&world, Some("a")).await.proven, bit.errors().await.len()), (1, 2));
+        assert_eq!((requested(&world, Some("a")).await.proven, bit.errors().await.len()), (1, 2));
         assert!(ask(&world, Some("none")).await);
         settle(&bit).await;
-        assert_eq!((asked(&world, Some("none")).await.gone, bit.errors().await.len()), (1, 2));
-        let all = world.catalogue.asked_checks("account1", None, 10).await.unwrap();
+        assert_eq!((requested(&world, Some("none")).await.gone, bit.errors().await.len()), (1, 2));
+        let all = world.catalogue.requested_checks("account1", None, 10).await.unwrap();
         let keys: Vec<_> = all.iter().map(|check| check.key.as_ref().map(Key::to_string).unwrap_or_default()).collect();
         assert_eq!(keys, ["none", "a", "z", ""]);
         assert_eq!(world.catalogue.check().await.unwrap(), []);
@@ -102,18 +111,18 @@ on_all! {
         ask(&world, None).await;
         // A worker is killed before it writes down what it did.
         let given_back = bit.process_as(TaskKind::Check, Outcome::GivenBack).await;
-        assert!(given_back.checked.unwrap().asked.unwrap().rest.is_some());
-        assert_eq!((asked(&world, None).await.marker, asked(&world, None).await.proven), (None, 0));
+        assert!(given_back.checked.unwrap().requested.unwrap().rest.is_some());
+        assert_eq!((requested(&world, None).await.marker, requested(&world, None).await.proven), (None, 0));
         bit.process(TaskKind::Check).await.unwrap();
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.is_listed), (AskedState::UnderWay, 1, false));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.is_listed), (RequestedCheckState::UnderWay, 1, false));
         assert_eq!(check.marker, Some(Key::new(*b"m0998").unwrap()));
         assert!(!ask(&world, None).await);
-        assert_eq!(asked(&world, None).await.marker, check.marker, "it goes on as it is");
+        assert_eq!(requested(&world, None).await.marker, check.marker, "it goes on as it is");
         let other = Bit::new(&world, "read");
         settle(&other).await;
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.is_listed), (AskedState::Ended, 2, true));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.is_listed), (RequestedCheckState::Ended, 2, true));
         assert_eq!(other.faults.calls(Operation::Get), 1);
     }
 
@@ -127,12 +136,12 @@ on_all! {
             assert!(matches!(failed.outcome, Outcome::Failed(_)), "{failed:?}");
             world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
         }
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.is_listed), (AskedState::Stopped, 0, false));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.is_listed), (RequestedCheckState::Stopped, 0, false));
         bit.faults.clear();
         assert!(ask(&world, None).await);
         assert_eq!(settle(&bit).await, 1);
-        assert_eq!(asked(&world, None).await.state, AskedState::Ended);
+        assert_eq!(requested(&world, None).await.state, RequestedCheckState::Ended);
 
         // The same of one item, which a page leaves to a task of its own.
         world.rot("a");
@@ -143,7 +152,7 @@ on_all! {
             bit.process(TaskKind::Check).await.unwrap();
             world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
         }
-        let check = asked(&world, None).await;
-        assert_eq!((check.state, check.proven, check.wrong, check.pending), (AskedState::Stopped, 0, 0, 1));
+        let check = requested(&world, None).await;
+        assert_eq!((check.state, check.proven, check.wrong, check.pending), (RequestedCheckState::Stopped, 0, 0, 1));
     }
 }

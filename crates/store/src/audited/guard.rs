@@ -6,16 +6,16 @@ use async_trait::async_trait;
 
 use super::lease::Lease;
 use crate::digest::Digests;
-use crate::store::Gate;
+use crate::store::CommitGuard;
 
-/// Records what is about to appear, once the caller's own gate has let it through.
-pub(super) struct LeaseGate {
+/// Records what is about to appear, once the caller's own guard has let it through.
+pub(super) struct LeaseGuard {
     pub(super) lease: Arc<Lease>,
-    pub(super) callers: Option<Arc<dyn Gate>>,
+    pub(super) callers: Option<Arc<dyn CommitGuard>>,
 }
 
 #[async_trait]
-impl Gate for LeaseGate {
+impl CommitGuard for LeaseGuard {
     async fn pass(&self, size: u64, digests: &Digests) -> Result<(), String> {
         if let Some(callers) = &self.callers {
             callers.pass(size, digests).await?;

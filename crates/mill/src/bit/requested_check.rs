@@ -1,4 +1,4 @@
-//! Checks that people ask for, by workers: of an item, or of a space, page by page.
+//! Checks on request, by workers: of an item, or of a space, page by page.
 //!
 //! They read everything, whatever the policy of the store asks for, as a check in the foreground does, and wait for no round. A page
 //! ends in time, so that a worker has the next one of the same space only after what waits beside it.
@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use queuekeeper_catalogue::bit::{AskedPart, CheckedPart};
+use queuekeeper_catalogue::bit::{CheckedPart, RequestedPart};
 use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
 use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
@@ -24,33 +24,39 @@ const MOST_ALONE: u64 = 1_000;
 /// How long it waits then.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Checks what people ask for.
-pub struct AskedChecks(pub Checker);
+/// Carries out checks on request.
+pub struct RequestedChecks(pub Checker);
 
 #[async_trait]
-impl Processor for AskedChecks {
+impl Processor for RequestedChecks {
     fn kind(&self) -> TaskKind {
         TaskKind::Check
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.0.asked_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+        self.0.requested_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
     }
 }
 
 impl Checker {
-    async fn asked_task(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
+    async fn requested_task(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
         let place = match self.place(&task.subject, lease)? {
             Ok(place) => Place { policy: ProofPolicy::Read, ..place },
             Err(wait) => return Ok(wait.into()),
         };
         match &task.subject.key {
-            Some(key) => self.asked_item(task, &place, key, lease).await,
-            None => self.asked_page(task, &place, lease).await,
+            Some(key) => self.requested_item(task, &place, key, lease).await,
+            None => self.requested_page(task, &place, lease).await,
         }
     }
 
-    async fn asked_item(&self, task: &TakenTask, place: &Place, key: &Key, lease: &Lease) -> Result<Processed, String> {
+    async fn requested_item(
+        &self,
+        task: &TakenTask,
+        place: &Place,
+        key: &Key,
+        lease: &Lease,
+    ) -> Result<Processed, String> {
         let item = Item::new(place.space.clone(), key.clone());
         let checked = match self.check(place, &item, true, lease).await? {
             Ended::Checked(checked) => *checked,
@@ -58,24 +64,27 @@ impl Checker {
             Ended::Changing | Ended::Later => return Ok(Outcome::PutOff(CHANGING).into()),
         };
         let (part, follow_ups) = self.part(&task.subject, place, None, checked).await?;
-        let part = CheckedPart { asked: Some(AskedPart::default()), ..part };
+        let part = CheckedPart { requested: Some(RequestedPart::default()), ..part };
         Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
     }
 
-    async fn asked_page(&self, task: &TakenTask, place: &Place, lease: &Lease) -> Result<Processed, String> {
+    async fn requested_page(&self, task: &TakenTask, place: &Place, lease: &Lease) -> Result<Processed, String> {
         let (subject, store) = (&task.subject, place.store.name());
-        let asked = self.catalogue.asked_check(&subject.account, store, &subject.space, None).await.map_err(said)?;
-        let Some(asked) = asked.filter(|asked| !asked.is_listed) else { return Ok(Outcome::Done.into()) };
-        if asked.pending >= MOST_ALONE {
+        let requested =
+            self.catalogue.requested_check(&subject.account, store, &subject.space, None).await.map_err(said)?;
+        let Some(requested) = requested.filter(|requested| !requested.is_listed) else {
+            return Ok(Outcome::Done.into());
+        };
+        if requested.pending >= MOST_ALONE {
             return Ok(Outcome::PutOff(WAIT).into());
         }
-        let range = Range { behind: asked.marker.as_ref(), last: None, number: 0 };
+        let range = Range { behind: requested.marker.as_ref(), last: None, number: 0 };
         let page = self.check_page(place, &range, lease).await?;
         if let Some(NotYet { why, after, .. }) = page.not_yet {
             return Ok(Outcome::Restore(after, why).into());
         }
         let part = CheckedPart {
-            asked: Some(AskedPart { is_of_space: true, rest: page.rest, alone: page.alone }),
+            requested: Some(RequestedPart { is_of_space: true, rest: page.rest, alone: page.alone }),
             ..CheckedPart::of(subject.account.clone(), store.clone(), page.right)
         };
         Ok(Processed { outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(part) })

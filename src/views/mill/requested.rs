@@ -1,10 +1,10 @@
-//! Checks that people ask for: what one would take, and how far they are.
+//! Checks on request: what one would take, and how far they are.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::bit::AskedCheck;
+use queuekeeper_catalogue::bit::RequestedCheck;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::coverage::Amount;
@@ -69,14 +69,14 @@ pub(crate) struct CheckList {
     /// The account.
     pub(crate) account: String,
     /// The checks of this page.
-    pub(crate) items: Vec<AskedItem>,
+    pub(crate) items: Vec<RequestedCheckItem>,
     /// `before` of the next page; null on the last one.
     pub(crate) next: Option<u64>,
 }
 
 /// A requested check.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct AskedItem {
+pub(crate) struct RequestedCheckItem {
     /// Its number.
     pub(crate) number: u64,
     /// The account.
@@ -94,7 +94,7 @@ pub(crate) struct AskedItem {
     /// Why.
     pub(crate) reason: String,
     /// When.
-    pub(crate) asked: Timestamp,
+    pub(crate) requested: Timestamp,
     /// `under_way`, `ended`, or `stopped` where a part of it failed three times and is in the dead letters.
     #[schema(example = "under_way")]
     pub(crate) state: &'static str,
@@ -158,7 +158,7 @@ impl CheckPlan {
     }
 }
 
-impl AskedItem {
+impl RequestedCheckItem {
     /// Whether all that was checked so far is proven.
     pub(crate) fn is_proven(&self) -> bool {
         self.proven == self.checked
@@ -184,8 +184,8 @@ impl AskedItem {
     }
 }
 
-impl From<AskedCheck> for AskedItem {
-    fn from(check: AskedCheck) -> Self {
+impl From<RequestedCheck> for RequestedCheckItem {
+    fn from(check: RequestedCheck) -> Self {
         Self {
             number: check.id,
             account: check.account,
@@ -195,7 +195,7 @@ impl From<AskedCheck> for AskedItem {
             key_encoded: check.key.as_ref().map(Key::encoded),
             user: check.user,
             reason: check.reason,
-            asked: check.asked,
+            requested: check.requested,
             state: check.state.as_str(),
             items: check.items,
             bytes: check.bytes,
@@ -212,36 +212,36 @@ impl From<AskedCheck> for AskedItem {
 }
 
 impl Mill {
-    /// The checks of an account that were asked for.
+    /// The checks of an account that were requested.
     ///
     /// # Errors
     /// For an account that does not exist, and when the catalogue cannot be read.
-    pub(crate) async fn asked_checks(&self, filter: &CheckFilter) -> Result<CheckList, ViewError> {
+    pub(crate) async fn requested_checks(&self, filter: &CheckFilter) -> Result<CheckList, ViewError> {
         let account = match &*filter.account {
             "" => self.account_names().into_iter().next().unwrap_or_default(),
             name => self.account(name)?.name.clone(),
         };
         let limit = filter.limit.get();
         let most = u32::try_from(limit + 1).unwrap_or(u32::MAX);
-        let found = self.catalogue().asked_checks(&account, filter.before, most).await;
+        let found = self.catalogue().requested_checks(&account, filter.before, most).await;
         let mut found = found.map_err(|error| unavailable(&error))?;
         let has_more = found.len() > limit;
         found.truncate(limit);
         let next = found.last().filter(|_| has_more).map(|check| check.id);
-        Ok(CheckList { account, items: found.into_iter().map(AskedItem::from).collect(), next })
+        Ok(CheckList { account, items: found.into_iter().map(RequestedCheckItem::from).collect(), next })
     }
 
     /// The last requested checks of a space, or of an item, one for each store that has any.
-    pub(super) async fn asked_of(
+    pub(super) async fn requested_of(
         &self,
         account: &Account,
         space: &SpaceName,
         key: Option<&Key>,
-    ) -> Result<Vec<AskedItem>, ViewError> {
+    ) -> Result<Vec<RequestedCheckItem>, ViewError> {
         let mut found = Vec::new();
         for store in account.stores.values().collect::<BTreeSet<_>>() {
-            let check = self.catalogue().asked_check(&account.name, store, space, key).await;
-            found.extend(check.map_err(|error| unavailable(&error))?.map(AskedItem::from));
+            let check = self.catalogue().requested_check(&account.name, store, space, key).await;
+            found.extend(check.map_err(|error| unavailable(&error))?.map(RequestedCheckItem::from));
         }
         Ok(found)
     }

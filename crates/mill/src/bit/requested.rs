@@ -1,4 +1,4 @@
-//! What a person asks for to have a bit error resolved.
+//! Requests to have a bit error resolved.
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitError;
@@ -11,12 +11,12 @@ use super::kept::verdict_of;
 use super::verdict::{Offer, Remedy};
 use crate::account::Account;
 
-/// Who asks for a remedy, and why.
+/// A request for a remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AskedRemedy<'a> {
+pub struct RemedyRequest<'a> {
     /// What is to be done.
     pub remedy: Remedy,
-    /// The user.
+    /// Who requests it.
     pub user: &'a str,
     /// Their reason.
     pub reason: &'a str,
@@ -24,9 +24,9 @@ pub struct AskedRemedy<'a> {
     pub source: Option<&'a StoreName>,
 }
 
-/// Why a remedy that was asked for is not started.
+/// Why a remedy that was requested is not started.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum RemedyError {
     /// It is none for what was found.
     #[error("{remedy} does not resolve this: {0}", remedy = .1.as_str())]
     Never(String, Remedy),
@@ -60,26 +60,26 @@ pub fn task_of(account: &Account, error: &BitError) -> Option<TaskSubject> {
     })
 }
 
-/// Starts what a person asks for to be done about a copy of an account of which something is known to be wrong. A worker does
+/// Starts what is requested to be done about a copy of an account of which something is known to be wrong. A worker does
 /// it.
 ///
 /// # Errors
 /// Where it is no remedy for what was found, or the catalogue cannot be written.
-pub async fn ask(
+pub async fn request_remedy(
     catalogue: &Catalogue,
     account: &Account,
     error: &BitError,
-    asked: AskedRemedy<'_>,
-) -> Result<RepairStarted, AskError> {
-    let AskedRemedy { remedy, user, reason, source } = asked;
-    let offers = offers(account, error).map_err(AskError::Unreadable)?;
+    request: RemedyRequest<'_>,
+) -> Result<RepairStarted, RemedyError> {
+    let RemedyRequest { remedy, user, reason, source } = request;
+    let offers = offers(account, error).map_err(RemedyError::Unreadable)?;
     if remedy == Remedy::WriteToProvider || !offers.iter().any(|offer| offer.remedy == remedy) {
-        return Err(AskError::Never(error.detail.clone(), remedy));
+        return Err(RemedyError::Never(error.detail.clone(), remedy));
     }
     let BitError { store, item, evidence, .. } = error;
     let subject = task_of(account, error);
     let subject = subject
-        .ok_or_else(|| AskError::Unreadable(format!("the space {} does not belong to the account", item.space)))?;
+        .ok_or_else(|| RemedyError::Unreadable(format!("the space {} does not belong to the account", item.space)))?;
     let content = evidence.content.as_deref().or(evidence.provider.as_deref());
     let (account, remedy) = (&*account.name, remedy.as_str());
     let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day: None };

@@ -15,15 +15,15 @@ use crate::missing::unless_missing;
 use crate::worker::{CHANGING, Lease, Stop};
 
 /// A copy as it was read.
-pub(super) struct Seen {
+pub(super) struct ReadCopy {
     pub(super) sources: Sources,
     pub(super) properties: Option<Properties>,
     pub(super) records: Option<ItemRecords>,
 }
 
-impl Seen {
+impl ReadCopy {
     /// Reads a copy, hashed by the algorithms of others, too, and what is recorded of it.
-    pub(super) async fn look(
+    pub(super) async fn read(
         checker: &Checker,
         place: &Place,
         item: &Item,
