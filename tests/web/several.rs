@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use queuekeeper::actions::Role;
 use queuekeeper::actions::audit::{Destination, Rotation};
 use queuekeeper::config::{Config, ConfigFile, Secret, TokenLine};
-use queuekeeper::server::several;
+use queuekeeper::server::{self, several};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, Queue};
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::eventually;
-use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use reqwest::{Method, StatusCode};
+use queuekeeper_zookeeper::{Auth, PrivateServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -295,4 +295,45 @@ async fn an_action_and_an_alert_are_of_one_queue() {
     let caused = world.audited("audit.stage.jsonl.alerts");
     assert!(!caused.is_empty() && caused.iter().all(|record| record["deployment"] == "stage"), "{caused:?}");
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_servers_refuse_the_credentials_leaves_the_others_served_whenever_they_do() {
+    let provider = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
+    let knows = PrivateServer::start(Options { auth_providers: vec![provider], ..Options::default() }).await.unwrap();
+    let mut refuses = PrivateServer::start(Options::default()).await.unwrap();
+    refuses.kill().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let auth_file = files.path().join("auth");
+    std::fs::write(&auth_file, "ensemble:ours\n").unwrap();
+    let mut config = Config::new(queuekeeper_zookeeper::Config::new(refuses.connect_string().parse().unwrap()));
+    config.zookeeper.auth = Auth::read_file(&auth_file).unwrap();
+    config.audit = Destination::File(files.path().join("audit.jsonl"), Rotation::default());
+    let queues = [("prod", knows.connect_string()), ("stage", refuses.connect_string())];
+    let queues = queues.map(|(name, at)| (name.parse().unwrap(), at.parse().unwrap())).into();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (shutdown, of_all) = (CancellationToken::new(), config.clone());
+    let ended = shutdown.clone();
+    let running = tokio::spawn(async move { several::serve(of_all, queues, vec![listener], None, &ended).await });
+    let get = async |path: &str| reqwest::get(format!("{base}{path}")).await.unwrap().text().await.unwrap();
+    eventually(LIMIT, "prod is read", async || get("/prod/-/ready").await == "ready\n").await;
+
+    refuses.restart().await.unwrap();
+    let why = format!("ZooKeeper at {} refused the credentials of --zookeeper.auth-file", refuses.connect_string());
+    eventually(LIMIT, "stage is refused", async || get("/-/ready").await.contains(&why)).await;
+    let unready = get("/-/ready").await;
+    assert!(unready.starts_with("not ready: stage: ") && unready.contains("(schemes: ensemble)"), "{unready}");
+    assert_eq!(unready.lines().count(), 1, "{unready}");
+    let banner = get("/stage/").await;
+    assert!(banner.contains(&why) && banner.contains("have providers for. Retrying. "), "{banner}");
+    assert_eq!(get("/prod/-/ready").await, "ready\n");
+    assert!(!running.is_finished());
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+
+    // A server of that queue alone ends.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ended = server::serve(config, vec![listener], &CancellationToken::new()).await.unwrap_err();
+    assert!(format!("{ended:#}").contains(&why), "{ended:#}");
 }

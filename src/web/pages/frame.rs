@@ -264,8 +264,8 @@ fn banner(view: &View) -> Option<Banner> {
     };
     let retry = if connected {
         ""
-    } else if cause.ends_with('?') {
-        // It asks for what there is to check.
+    } else if cause.ends_with('?') || cause.contains("--zookeeper.") {
+        // It says what there is to check.
         " Retrying."
     } else {
         " Retrying; check that its servers are running and reachable from this host, and check --zookeeper."
