@@ -199,7 +199,13 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
         assert_eq!(lost.status, StatusCode::NOT_FOUND, "{path}");
         assert!(lost.text.contains("This server has several queues") && lost.text.contains("prod"), "{}", lost.text);
     }
-    assert_eq!(world.get("/prod/nothing").await.status, StatusCode::NOT_FOUND);
+    let client = reqwest::Client::new();
+    let lost = client.get(format!("{}/prod/jobs/jid9", world.base)).header("accept", "text/html").send().await.unwrap();
+    assert_eq!(lost.status(), StatusCode::NOT_FOUND);
+    let lost = lost.text().await.unwrap();
+    let switch = "<nav class=\"switch\" aria-label=\"Queues\"><a href=\"../../\">All queues</a>\
+                  <b aria-current=\"true\">prod</b><a href=\"../../stage/\">stage</a>";
+    assert!(lost.contains("<title>Not Found · prod · queuekeeper</title>") && lost.contains(switch), "{lost}");
     assert_eq!(world.get("/prod").await.status, StatusCode::FOUND);
 
     // The files for other programs have the addresses of the queue, and of the metrics of all.
