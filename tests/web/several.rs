@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use jiff::Timestamp;
 use queuekeeper::actions::Role;
@@ -216,6 +217,22 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
     assert!(alerts.contains(runbook), "{alerts}");
     let call = world.get("/stage/dashboards/alertmanager.yml").await.text;
     assert!(call.contains("http://127.0.0.1:12181/ops/stage/api/v1/alerts"), "{call}");
+    let file = world.files.path().join("alertmanager.yml");
+    std::fs::write(&file, call).unwrap();
+    for (deployment, receivers) in [("stage", "queuekeeper,people\n"), ("prod", "people\n")] {
+        let labels = ["alertname=MerrittJobsFailed", &format!("deployment={deployment}")];
+        let config = format!("--config.file={}", file.display());
+        let routed = Command::new("amtool").args(["config", "routes", "test", &config]).args(labels).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&routed.stdout), receivers, "{deployment}: {routed:?}");
+    }
+
+    // The links of alerts by the command lead to the address of all.
+    let runbook = world.get("/runbook").await;
+    assert_eq!(runbook.status, StatusCode::OK);
+    for said in ["id=\"a-stuck-state\"", "<a href=\"./prod/\">prod", "<a href=\"./-/ready\">", " data-still"] {
+        assert!(runbook.text.contains(said), "{said} is not in {}", runbook.text);
+    }
+    assert!(!runbook.text.contains("href=\"./jobs") && overview.contains("href=\"./runbook\""), "{}", runbook.text);
     world.stop().await;
 }
 
