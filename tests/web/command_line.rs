@@ -152,8 +152,9 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
 
         for (path, code, said) in [
             ("healthy", 0, "healthy\n"),
-            ("ready", 1, "answers 503 Service Unavailable: not ready: the queue has not been read yet"),
-            ("nothing", 1, "answers 404 Not Found"),
+            ("ready", 1, "not ready: the queue has not been read yet, not connected"),
+            ("ready", 1, "/-/ready answers 503 Service Unavailable\n"),
+            ("nothing", 1, "answers 404 Not Found\n"),
         ] {
             let url = format!("http://{address}/-/{path}");
             let probe = queuekeeper(&["probe", &url]).output().unwrap();

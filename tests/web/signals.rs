@@ -171,6 +171,24 @@ async fn what_a_reload_does_not_apply_is_named_and_what_the_next_start_refuses_f
     eventually(LIMIT, "it is as a start takes it", async || successful(&program).await).await;
 }
 
+#[tokio::test]
+async fn a_probe_names_every_queue_that_is_not_ready() {
+    let program = Program::of(&["prod=", "of-stage="], &[]).await;
+    let url = format!("http://127.0.0.1:{}/-/ready", program.port);
+    let why =
+        "the queue has not been read yet, not connected to ZooKeeper: no ZooKeeper server can be used: 127.0.0.1:";
+    eventually(LIMIT, "both are named with the reason", async || {
+        let probe = queuekeeper(&["probe", &url]).output().unwrap();
+        assert_eq!(probe.status.code(), Some(1), "{probe:?}");
+        let (told, error) = (String::from_utf8(probe.stdout).unwrap(), String::from_utf8(probe.stderr).unwrap());
+        assert_eq!(error, format!("error: {url} answers 503 Service Unavailable\n"));
+        let lines: Vec<_> = told.lines().collect();
+        let is_named = |line: &str, name: &str| line.starts_with(&format!("not ready: {name}: {why}"));
+        matches!(lines[..], [one, other] if is_named(one, "prod") && is_named(other, "of-stage"))
+    })
+    .await;
+}
+
 /// The instant at which the certificate ends, as the metrics of a server have it.
 async fn not_after(port: u16, ca_file: &Path) -> Option<f64> {
     let mut roots = RootCertStore::empty();
