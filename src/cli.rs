@@ -129,9 +129,9 @@ commands! {
 pub struct UsageError(String);
 
 impl UsageError {
-    /// An error that names the wrong flag, and why it is wrong.
+    /// An error that names the wrong flag, why it is wrong, and the environment variable that set it.
     pub fn flag(flag: &str, why: impl std::fmt::Display) -> Self {
-        Self(format!("{flag}: {why}"))
+        Self(format!("{flag}: {why}{}", variables::blame(flag, &command())))
     }
 
     /// An error of a command that would prompt, and has no terminal for that.

@@ -20,7 +20,7 @@ mod web_file;
 
 pub use crate::views::{DurationError, PrometheusDuration};
 pub use address::{ListenAddress, ListenAddressError};
-pub use deployment::{DeploymentName, DeploymentNameError, Deployments, QueueAddress, Queues, addresses};
+pub use deployment::{DeploymentName, DeploymentNameError, Deployments, OfOneQueue, QueueAddress, Queues, addresses};
 pub use external::{Authority, ExternalUrl, ExternalUrlError, RoutePrefix, RoutePrefixError};
 pub use file::{
     CatalogueUrl, ConfigFile, MillConfig, PolicyPlace, Presented, Secret, SecretError, StoreSettings, Token, TokenHash,

@@ -9,8 +9,8 @@ use super::exit::{CommandError, FAILED};
 use super::{UsageError, exit, output};
 use crate::views::show::visible;
 
-/// The part of an answer that is shown, in characters.
-const SHOWN: usize = 200;
+/// The part of an answer that is shown, in characters: of several queues it has a line for each that is not ready.
+const SHOWN: usize = 4096;
 
 /// Request /-/ready or /-/healthy of a service, for the health check of a container; exits with 0 if it answers 200
 ///
@@ -50,10 +50,9 @@ impl ProbeArgs {
         })?;
         let status = response.status();
         let body = response.text().await.unwrap_or_default();
-        let said: String = visible(body.trim()).chars().take(SHOWN).collect();
-        if status != reqwest::StatusCode::OK {
-            return Err(failed(format!("answers {status}: {said}")).into());
-        }
-        output::write(&format!("{said}\n"))
+        let shown: String = body.trim().chars().take(SHOWN).collect();
+        let lines: Vec<_> = shown.lines().map(|line| format!("{}\n", visible(line))).collect();
+        output::write(&lines.concat())?;
+        if status == reqwest::StatusCode::OK { Ok(()) } else { Err(failed(format!("answers {status}")).into()) }
     }
 }

@@ -56,16 +56,26 @@ pub(super) fn blamed(mut error: clap::Error, command: &Command) -> clap::Error {
         ContextValue::Strings(flags) => flags.iter().map(String::as_str).collect(),
         _ => Vec::new(),
     });
-    let longs =
-        named.filter_map(|flag| flag.strip_prefix("--")?.split([' ', '=']).next()).filter(|long| !is_given(long));
-    let asked = asked_for(command);
-    let variables: BTreeSet<String> = longs.filter_map(|long| set_for(asked, long)).collect();
-    let hints: Vec<_> =
-        variables.into_iter().map(|variable| format!("{variable} is set in the environment").into()).collect();
+    let hints: Vec<_> = hints(named, command).into_iter().map(Into::into).collect();
     if !hints.is_empty() {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(hints));
     }
     error
+}
+
+/// The same for a message of our own about flags, as `--storage.path`, `--a and --b` or `--zookeeper.tls-*`: in
+/// parentheses after a space; empty where no variable stands for one.
+pub(super) fn blame(flags: &str, command: &Command) -> String {
+    let hints: Vec<_> = hints(flags.split(' '), command).into_iter().collect();
+    if hints.is_empty() { String::new() } else { format!(" ({})", hints.join(", ")) }
+}
+
+/// Which variables stand for these flags, one sentence each.
+fn hints<'a>(flags: impl Iterator<Item = &'a str>, command: &Command) -> BTreeSet<String> {
+    let asked = asked_for(command);
+    let longs = flags.filter_map(|flag| flag.strip_prefix("--")?.split([' ', '=']).next());
+    let variables = longs.flat_map(|long| set_for(asked, long));
+    variables.map(|variable| format!("{variable} is set in the environment")).collect()
 }
 
 /// Whether the flag is on the command line, which precedes its variable.
@@ -83,12 +93,13 @@ fn asked_for(command: &Command) -> &Command {
     std::env::args_os().skip(1).fold(command, below)
 }
 
-/// The variable of a command's flag, where it is set.
-fn set_for(command: &Command, long: &str) -> Option<String> {
-    let flag = command.get_arguments().find(|argument| argument.get_long() == Some(long))?;
-    let variable = flag.get_env()?;
-    std::env::var_os(variable)?;
-    Some(variable.to_string_lossy().into_owned())
+/// The variable of a command's flag, where it is set and the flag is not given; of a pattern, those of all its flags.
+fn set_for(command: &Command, long: &str) -> Vec<String> {
+    let is_meant = |own: &str| long.strip_suffix('*').map_or(own == long, |start| own.starts_with(start));
+    let flags =
+        command.get_arguments().filter(|flag| flag.get_long().is_some_and(|own| is_meant(own) && !is_given(own)));
+    let set = flags.filter_map(|flag| flag.get_env().filter(|variable| std::env::var_os(variable).is_some()));
+    set.map(|variable| variable.to_string_lossy().into_owned()).collect()
 }
 
 #[cfg(test)]

@@ -115,6 +115,16 @@ fn split_name(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, _)| !name.contains(['/', ':', ',']))
 }
 
+/// Why a configuration is not one of several queues: what it names belongs to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} belongs to one queue; serve that queue in a separate process")]
+pub struct OfOneQueue {
+    /// The flag.
+    pub flag: &'static str,
+    /// What it names.
+    pub what: &'static str,
+}
+
 /// The queues of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Queues {

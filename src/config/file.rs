@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::source::{FileError, Files, Sources, refuse, yaml};
-use super::{Users, WebFile};
+use super::{OfOneQueue, Users, WebFile};
 use crate::actions::Role;
 use crate::actions::deposit::Allowance;
 use crate::actions::store_events::EventSource;
@@ -191,6 +191,40 @@ impl ConfigFile {
             return Err(refuse(&self.path, given.line, why));
         }
         self.tokens.differ_from(users)
+    }
+
+    /// Checks that it names nothing that belongs to one queue.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn check_for_several(&self) -> Result<(), OfOneQueue> {
+        let refuse = |what| Err(OfOneQueue { flag: "--config.file", what });
+        if self.mill.is_some() {
+            return refuse("the mill that it names");
+        }
+        if self.stores.catalogue().is_some() {
+            return refuse("the catalogue that it names");
+        }
+        if self.stores.access().is_some() {
+            return refuse("the store for access requests that it names");
+        }
+        Ok(())
+    }
+
+    /// Logs which of the sections that a process applies at its start only differ from those that it has in use.
+    pub fn log_unapplied(&self, in_use: &Self) {
+        let (own, used) = (&self.stores, &in_use.stores);
+        let differing = [
+            ("stores", !own.has_stores_of(used)),
+            ("catalogue", own.catalogue() != used.catalogue()),
+            ("access", own.access() != used.access()),
+            ("mill", self.mill != in_use.mill),
+        ];
+        let names: Vec<_> = differing.iter().filter(|(_, differs)| *differs).map(|(name, _)| *name).collect();
+        if !names.is_empty() {
+            let (path, names) = (self.path.display(), names.join(", "));
+            tracing::warn!(%path, "the configuration has changed in what takes effect after a restart: {names}");
+        }
     }
 
     /// The mill's accounts and policies, where it has any.

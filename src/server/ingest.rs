@@ -167,8 +167,9 @@ pub async fn ingest(
 }
 
 /// Sets the numbers of workers anew when the file has changed, until it is dropped. An invalid file is logged, and the
-/// numbers stay.
+/// numbers stay; so is what the daemons apply at their start only.
 async fn follow_workers(mut file: ConfigFile, services: &Services) {
+    let in_use = file.clone();
     let mut last_error = String::new();
     loop {
         tokio::time::sleep(CONFIGURATION).await;
@@ -181,6 +182,7 @@ async fn follow_workers(mut file: ConfigFile, services: &Services) {
                 last_error.clear();
                 tracing::info!(path = %new.path().display(), "reloaded the numbers of workers");
                 services.set_workers(new.workers());
+                new.log_unapplied(&in_use);
                 file = new;
             }
             // Logged already.

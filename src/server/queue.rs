@@ -41,6 +41,11 @@ impl Queue {
         if config.file.as_ref().is_some_and(|file| !file.rules().rules.is_empty()) {
             trail.open_alerts()?;
         }
+        let of_queue = || {
+            let sessions = Sessions::new(config.zookeeper.clone());
+            // The process of several queues serves the others.
+            if deployment.is_some() { sessions.despite_any_failure() } else { sessions }
+        };
         let writer = mirror::Writer::with_limits(config.mirror.fault_limits.clone())
             .with_read_budget(config.mirror.read_budget_bytes);
         let store = writer.store();
@@ -66,7 +71,7 @@ impl Queue {
                 Ok(())
             });
         }
-        let sessions = Sessions::new(config.zookeeper.clone());
+        let sessions = of_queue();
         let seen = mirror::Metrics::register(registry);
         let drift_interval = config.mirror.drift_interval;
         tasks.spawn("the mirror", move |shutdown| async move {
@@ -82,7 +87,7 @@ impl Queue {
 
         let (limits, counted) = (config.mirror.fault_limits.clone(), actions::Metrics::register(registry));
         let (actions, runner) = Actions::new(store.clone(), limits, (audit.clone(), trail), counted);
-        let sessions = Sessions::new(config.zookeeper.clone()).beside_another();
+        let sessions = of_queue().beside_another();
         tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
         let (space, counted) = (volume.cloned(), alerts::Metrics::register(registry));
@@ -94,7 +99,7 @@ impl Queue {
             None => alerts,
         };
         let runner = alerts.runner();
-        let (sessions, wanted) = (Sessions::new(config.zookeeper.clone()).beside_another(), alerts.wanted());
+        let (sessions, wanted) = (of_queue().beside_another(), alerts.wanted());
         tasks.spawn("the coordination", |shutdown| async { Ok(keeper.run(sessions, wanted, shutdown).await?) });
         tasks.spawn("the rules", |shutdown| async {
             runner.run(shutdown).await;

@@ -11,19 +11,10 @@ use tokio_util::sync::CancellationToken;
 use super::queue::Queue;
 use super::tasks::Tasks;
 use super::{log_listening, reload_on};
-use crate::config::{Config, DeploymentName, Deployments, Web};
+use crate::config::{Config, ConfigFile, DeploymentName, Deployments, OfOneQueue, Web};
 use crate::metrics::{self, DEPLOYMENT};
 use crate::prometheus::Prometheus;
 use crate::web::{self, Front, Several};
-
-/// Why a configuration is not one of several queues: what it names belongs to one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} belongs to one queue; serve that queue in a separate process")]
-pub struct OfOneQueue {
-    /// The flag.
-    pub flag: &'static str,
-    what: &'static str,
-}
 
 /// Checks that a configuration has nothing that belongs to one queue.
 ///
@@ -37,17 +28,7 @@ pub fn check(config: &Config) -> Result<(), OfOneQueue> {
     if config.deposits.is_some() {
         return refuse("--deposits.working", "the working storage of deposits");
     }
-    let Some(file) = &config.file else { return Ok(()) };
-    if file.mill().is_some() {
-        return refuse("--config.file", "the mill that it names");
-    }
-    if file.stores().catalogue().is_some() {
-        return refuse("--config.file", "the catalogue that it names");
-    }
-    if file.stores().access().is_some() {
-        return refuse("--config.file", "the store for access requests that it names");
-    }
-    Ok(())
+    config.file.as_ref().map_or(Ok(()), ConfigFile::check_for_several)
 }
 
 /// Serves queues on the listeners until `shutdown`, each below its name, and returns within two seconds of it. The
@@ -125,7 +106,7 @@ mod tests {
 
     use super::*;
     use crate::actions::audit::{Destination, Rotation};
-    use crate::config::{self, ConfigFile};
+    use crate::config;
 
     fn config() -> Config {
         Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()))

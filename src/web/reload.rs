@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 
 use super::http::context::HttpContext;
 use crate::alerts::Alerts;
-use crate::config::{self, Config, FileError, Validity};
+use crate::config::{self, Config, ConfigFile, FileError, Validity};
 
 /// How often the files are checked for changes.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -112,7 +112,7 @@ impl Reloader {
         };
         let mut web = last_error("the web configuration", &self.metrics.web);
         let mut config = last_error("the configuration", &self.metrics.config);
-        let mut refused = None;
+        let (mut refused, in_use) = (None, context.config_file());
         let checks = async {
             loop {
                 self.check_certificate(context, &mut refused, Timestamp::now());
@@ -120,7 +120,7 @@ impl Reloader {
                 let _ = tokio::time::timeout(INTERVAL, self.requested.notified()).await;
                 let before = (context.web_file(), context.config_file());
                 check_web_file(context, &mut web).await;
-                check_config_file(context, alerts, &mut config).await;
+                check_config_file(context, (alerts, in_use.as_deref()), &mut config).await;
                 if !is_same(before.0.as_ref(), context.web_file().as_ref())
                     || !is_same(before.1.as_ref(), context.config_file().as_ref())
                 {
@@ -165,21 +165,33 @@ async fn check_web_file(context: &HttpContext, last_error: &mut LastReloadError)
     }));
 }
 
-async fn check_config_file(context: &HttpContext, alerts: &[&Alerts], last_error: &mut LastReloadError) {
+/// `in_use` is the version of the start, some sections of which stay in use.
+async fn check_config_file(
+    context: &HttpContext,
+    (alerts, in_use): (&[&Alerts], Option<&ConfigFile>),
+    last_error: &mut LastReloadError,
+) {
     let Some(file) = context.config_file() else { return };
     let path = file.path().to_owned();
+    let is_of_several = context.config.deployments.is_some();
     let read = read_again(&path, last_error.what, move || file.read_again()).await;
     let outcome = read.and_then(|new| {
         if let Some(new) = new {
             for alerts in alerts {
                 alerts.set_rules(new.rules().clone());
             }
+            if let Some(in_use) = in_use.filter(|_| !is_of_several) {
+                new.log_unapplied(in_use);
+            }
             context.set_config_file(new);
         }
         // A role of an unknown user, as of one that was removed from the other file first, does no harm. Keeping the
         // previous version for that could keep a token valid that was removed from it.
-        let web = context.web_file();
-        context.config_file().map_or(Ok(()), |file| file.check_users(web.as_deref()).map_err(|error| error.to_string()))
+        let (web, Some(file)) = (context.web_file(), context.config_file()) else { return Ok(()) };
+        file.check_users(web.as_deref()).map_err(|error| error.to_string())?;
+        // The same holds for what the next start refuses.
+        let checked = if is_of_several { file.check_for_several() } else { Ok(()) };
+        checked.map_err(|error| format!("a start with it would be refused: {error}"))
     });
     last_error.update(outcome);
 }

@@ -55,6 +55,7 @@ impl Several {
         let config = &self.common.context.config;
         let routes = Router::new()
             .route("/", get(overview))
+            .route("/runbook", get(runbook))
             .route(config.telemetry_path.as_str(), get(metrics))
             .route(HEALTHY, get(health::healthy))
             .route(READY, get(ready))
@@ -78,6 +79,11 @@ pub(super) fn dispatch(prefix: &RoutePrefix, of_all: Router, of_queues: Vec<(Dep
 /// `GET /`: how each queue is.
 async fn overview(FromState(common): FromState<Common>) -> Response {
     pages::deployments::overview(&common.context.config, &common.queues, Timestamp::now())
+}
+
+/// `GET /runbook`: what to do when an alert fires, of whichever queue.
+async fn runbook(FromState(common): FromState<Common>) -> Response {
+    pages::deployments::runbook(&common.context.config, &common.queues, Timestamp::now())
 }
 
 /// `GET /metrics`, or wherever `--web.telemetry-path` puts it: the series of all queues and of the process.

@@ -81,14 +81,17 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     has(3).await;
     set("");
     has(2).await;
+    // Another catalogue is none that it works with from then on.
+    let other = format!("{text}catalogue: {{url: \"sqlite:{}\"}}\n", at("other.db"));
+    std::fs::write(&config, other).unwrap();
+    let is_named = async || lines.lock().unwrap().iter().any(|line| line.contains("after a restart: catalogue"));
+    eventually(std::time::Duration::from_mins(1), "what is not applied is logged", is_named).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     let ended = child.wait().unwrap();
     log.join().unwrap();
     assert!(ended.success(), "{ended}: {:#?}", lines.lock().unwrap());
 
-    // Another catalogue would become another inventory.
-    let other = format!("{text}catalogue: {{url: \"sqlite:{}\"}}\n", at("other.db"));
-    std::fs::write(&config, other).unwrap();
+    // It would become another inventory.
     run(directory.path(), &ingest).await.is(1, &["two catalogues would become two inventories"]);
 }
 

@@ -77,6 +77,27 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     let workers = queuekeeper(&["mill", "run"]).envs(workers).output().unwrap();
     is_refused(&workers, 2, &["--workers", "'some'", "QUEUEKEEPER_MILL_WORKERS is set in the environment"]);
     assert!(!String::from_utf8_lossy(&workers.stderr).contains("QUEUEKEEPER_WORKERS"), "{workers:?}");
+    // What is found after the command line was read is blamed on its variable as well.
+    for (set, told) in [
+        (&[("QUEUEKEEPER_CONFIG_FILE", "/nope")][..], &["--config.file: cannot read /nope"][..]),
+        (&[("QUEUEKEEPER_ZOOKEEPER", "a=zk1 a=zk2")], &["--zookeeper: two queues are named a"]),
+        (&[("QUEUEKEEPER_MIRROR_DRIFT_INTERVAL", "1s")], &["--mirror.drift-interval: 1s is less than 10s"]),
+        (&[("QUEUEKEEPER_AUDIT_FILE", "/nope/audit")], &["--audit.file: ", "/nope/audit"]),
+        (&[("QUEUEKEEPER_ZOOKEEPER_TLS_CA_FILE", "/nope")], &["--zookeeper.tls-*: ", "/nope"]),
+        (
+            &[("QUEUEKEEPER_STORAGE_PATH", "/"), ("QUEUEKEEPER_ZOOKEEPER", "a=zk1")],
+            &["--storage.path: the volume of daemons belongs to one queue"],
+        ),
+    ] {
+        let refused = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0"]).envs(set.iter().copied()).output();
+        let refused = refused.unwrap();
+        is_refused(&refused, 2, told);
+        is_refused(&refused, 2, &[&format!(" ({} is set in the environment)\n", set[0].0)]);
+    }
+    let given =
+        queuekeeper(&["serve", "--config.file=/nope"]).env("QUEUEKEEPER_CONFIG_FILE", "/other").output().unwrap();
+    is_refused(&given, 2, &["--config.file: cannot read /nope"]);
+    assert!(!String::from_utf8_lossy(&given.stderr).contains("is set in the environment"), "{given:?}");
     let given = ["serve", "--mirror.drop-after=never"];
     let given = queuekeeper(&given).env("QUEUEKEEPER_MIRROR_DROP_AFTER", "soon").output().unwrap();
     is_refused(&given, 2, &["--mirror.drop-after", "'never'"]);
@@ -131,8 +152,9 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
 
         for (path, code, said) in [
             ("healthy", 0, "healthy\n"),
-            ("ready", 1, "answers 503 Service Unavailable: not ready: the queue has not been read yet"),
-            ("nothing", 1, "answers 404 Not Found"),
+            ("ready", 1, "not ready: the queue has not been read yet, not connected"),
+            ("ready", 1, "/-/ready answers 503 Service Unavailable\n"),
+            ("nothing", 1, "answers 404 Not Found\n"),
         ] {
             let url = format!("http://{address}/-/{path}");
             let probe = queuekeeper(&["probe", &url]).output().unwrap();

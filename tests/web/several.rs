@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use jiff::Timestamp;
 use queuekeeper::actions::Role;
 use queuekeeper::actions::audit::{Destination, Rotation};
 use queuekeeper::config::{Config, ConfigFile, Secret, TokenLine};
-use queuekeeper::server::several;
+use queuekeeper::server::{self, several};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, Queue};
 use queuekeeper_testkit::readers::{promtool_is_content, python_reads};
 use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::eventually;
-use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use reqwest::{Method, StatusCode};
+use queuekeeper_zookeeper::{Auth, PrivateServer};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -199,7 +200,13 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
         assert_eq!(lost.status, StatusCode::NOT_FOUND, "{path}");
         assert!(lost.text.contains("This server has several queues") && lost.text.contains("prod"), "{}", lost.text);
     }
-    assert_eq!(world.get("/prod/nothing").await.status, StatusCode::NOT_FOUND);
+    let client = reqwest::Client::new();
+    let lost = client.get(format!("{}/prod/jobs/jid9", world.base)).header("accept", "text/html").send().await.unwrap();
+    assert_eq!(lost.status(), StatusCode::NOT_FOUND);
+    let lost = lost.text().await.unwrap();
+    let switch = "<nav class=\"switch\" aria-label=\"Queues\"><a href=\"../../\">All queues</a>\
+                  <b aria-current=\"true\">prod</b><a href=\"../../stage/\">stage</a>";
+    assert!(lost.contains("<title>Not Found · prod · queuekeeper</title>") && lost.contains(switch), "{lost}");
     assert_eq!(world.get("/prod").await.status, StatusCode::FOUND);
 
     // The files for other programs have the addresses of the queue, and of the metrics of all.
@@ -210,6 +217,22 @@ async fn each_queue_has_its_own_pages_and_the_overview_has_all() {
     assert!(alerts.contains(runbook), "{alerts}");
     let call = world.get("/stage/dashboards/alertmanager.yml").await.text;
     assert!(call.contains("http://127.0.0.1:12181/ops/stage/api/v1/alerts"), "{call}");
+    let file = world.files.path().join("alertmanager.yml");
+    std::fs::write(&file, call).unwrap();
+    for (deployment, receivers) in [("stage", "queuekeeper,people\n"), ("prod", "people\n")] {
+        let labels = ["alertname=MerrittJobsFailed", &format!("deployment={deployment}")];
+        let config = format!("--config.file={}", file.display());
+        let routed = Command::new("amtool").args(["config", "routes", "test", &config]).args(labels).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&routed.stdout), receivers, "{deployment}: {routed:?}");
+    }
+
+    // The links of alerts by the command lead to the address of all.
+    let runbook = world.get("/runbook").await;
+    assert_eq!(runbook.status, StatusCode::OK);
+    for said in ["id=\"a-stuck-state\"", "<a href=\"./prod/\">prod", "<a href=\"./-/ready\">", " data-still"] {
+        assert!(runbook.text.contains(said), "{said} is not in {}", runbook.text);
+    }
+    assert!(!runbook.text.contains("href=\"./jobs") && overview.contains("href=\"./runbook\""), "{}", runbook.text);
     world.stop().await;
 }
 
@@ -295,4 +318,45 @@ async fn an_action_and_an_alert_are_of_one_queue() {
     let caused = world.audited("audit.stage.jsonl.alerts");
     assert!(!caused.is_empty() && caused.iter().all(|record| record["deployment"] == "stage"), "{caused:?}");
     world.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_servers_refuse_the_credentials_leaves_the_others_served_whenever_they_do() {
+    let provider = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
+    let knows = PrivateServer::start(Options { auth_providers: vec![provider], ..Options::default() }).await.unwrap();
+    let mut refuses = PrivateServer::start(Options::default()).await.unwrap();
+    refuses.kill().unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let auth_file = files.path().join("auth");
+    std::fs::write(&auth_file, "ensemble:ours\n").unwrap();
+    let mut config = Config::new(queuekeeper_zookeeper::Config::new(refuses.connect_string().parse().unwrap()));
+    config.zookeeper.auth = Auth::read_file(&auth_file).unwrap();
+    config.audit = Destination::File(files.path().join("audit.jsonl"), Rotation::default());
+    let queues = [("prod", knows.connect_string()), ("stage", refuses.connect_string())];
+    let queues = queues.map(|(name, at)| (name.parse().unwrap(), at.parse().unwrap())).into();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let (shutdown, of_all) = (CancellationToken::new(), config.clone());
+    let ended = shutdown.clone();
+    let running = tokio::spawn(async move { several::serve(of_all, queues, vec![listener], None, &ended).await });
+    let get = async |path: &str| reqwest::get(format!("{base}{path}")).await.unwrap().text().await.unwrap();
+    eventually(LIMIT, "prod is read", async || get("/prod/-/ready").await == "ready\n").await;
+
+    refuses.restart().await.unwrap();
+    let why = format!("ZooKeeper at {} refused the credentials of --zookeeper.auth-file", refuses.connect_string());
+    eventually(LIMIT, "stage is refused", async || get("/-/ready").await.contains(&why)).await;
+    let unready = get("/-/ready").await;
+    assert!(unready.starts_with("not ready: stage: ") && unready.contains("(schemes: ensemble)"), "{unready}");
+    assert_eq!(unready.lines().count(), 1, "{unready}");
+    let banner = get("/stage/").await;
+    assert!(banner.contains(&why) && banner.contains("have providers for. Retrying. "), "{banner}");
+    assert_eq!(get("/prod/-/ready").await, "ready\n");
+    assert!(!running.is_finished());
+    shutdown.cancel();
+    running.await.unwrap().unwrap();
+
+    // A server of that queue alone ends.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ended = server::serve(config, vec![listener], &CancellationToken::new()).await.unwrap_err();
+    assert!(format!("{ended:#}").contains(&why), "{ended:#}");
 }

@@ -128,6 +128,67 @@ async fn hang_up(queues: &[&str], audits: &[&str]) {
     assert_eq!(program.ends().await, Some(0));
 }
 
+#[tokio::test]
+async fn what_a_reload_does_not_apply_is_named_and_what_the_next_start_refuses_fails_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (config, audit) = (path("config.yml"), path("audit.jsonl"));
+    let flags = ["--config.file", config.to_str().unwrap(), "--audit.file", audit.to_str().unwrap()];
+    let store = "stores: {main: {url: \"s3://main\", endpoint: \"http://127.0.0.1:1\", credentials_file: key}}\n";
+    let catalogue = "catalogue: {url: \"sqlite:catalogue.db\"}\n";
+    let successful = async |program: &Program| {
+        let metrics = reqwest::get(format!("http://127.0.0.1:{}/metrics", program.port)).await.unwrap();
+        metrics.text().await.unwrap().contains("\nqueuekeeper_config_last_reload_successful 1\n")
+    };
+    std::fs::write(path("key"), "AKIA\nfirst\n").unwrap();
+    std::fs::write(&config, store).unwrap();
+    let program = Program::start(&flags).await;
+    let restart = "the configuration has changed in what takes effect after a restart: ";
+    let mill = "mill: {accounts: {a: {stores: {\"1\": main}}}, policies: {directory: /srv}}\n";
+    for (secret, text, named) in
+        [("second", store.to_owned(), "stores"), ("first", format!("{store}{catalogue}{mill}"), "catalogue, mill")]
+    {
+        std::fs::write(path("key"), format!("AKIA\n{secret}\n")).unwrap();
+        std::fs::write(&config, text).unwrap();
+        program.signal(Signal::HUP);
+        let warned = program.says(restart).await;
+        assert_eq!(warned["level"], "WARN", "{warned}");
+        assert_eq!(warned["fields"]["message"], format!("{restart}{named}"));
+        assert!(successful(&program).await, "it was applied as far as it can be");
+    }
+    drop(program);
+
+    std::fs::write(&config, "{}\n").unwrap();
+    let program = Program::of(&["prod=", "of-stage="], &flags).await;
+    std::fs::write(&config, catalogue).unwrap();
+    program.signal(Signal::HUP);
+    let failed = program.says("failed to reload the configuration").await;
+    let why = "a start with it would be refused: the catalogue that it names belongs to one queue";
+    assert!(failed["fields"]["message"].as_str().unwrap().contains(why), "{failed}");
+    assert!(!successful(&program).await);
+    std::fs::write(&config, "{}\n# again\n").unwrap();
+    program.signal(Signal::HUP);
+    eventually(LIMIT, "it is as a start takes it", async || successful(&program).await).await;
+}
+
+#[tokio::test]
+async fn a_probe_names_every_queue_that_is_not_ready() {
+    let program = Program::of(&["prod=", "of-stage="], &[]).await;
+    let url = format!("http://127.0.0.1:{}/-/ready", program.port);
+    let why =
+        "the queue has not been read yet, not connected to ZooKeeper: no ZooKeeper server can be used: 127.0.0.1:";
+    eventually(LIMIT, "both are named with the reason", async || {
+        let probe = queuekeeper(&["probe", &url]).output().unwrap();
+        assert_eq!(probe.status.code(), Some(1), "{probe:?}");
+        let (told, error) = (String::from_utf8(probe.stdout).unwrap(), String::from_utf8(probe.stderr).unwrap());
+        assert_eq!(error, format!("error: {url} answers 503 Service Unavailable\n"));
+        let lines: Vec<_> = told.lines().collect();
+        let is_named = |line: &str, name: &str| line.starts_with(&format!("not ready: {name}: {why}"));
+        matches!(lines[..], [one, other] if is_named(one, "prod") && is_named(other, "of-stage"))
+    })
+    .await;
+}
+
 /// The instant at which the certificate ends, as the metrics of a server have it.
 async fn not_after(port: u16, ca_file: &Path) -> Option<f64> {
     let mut roots = RootCertStore::empty();

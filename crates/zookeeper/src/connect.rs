@@ -98,7 +98,9 @@ impl Config {
         let tls = self.tls.as_ref().map(Tls::load).transpose()?;
         match self.attempt(tls.as_ref()).await {
             Ok(client) => Ok(client),
-            Err(Error::AuthFailed) => Err(ConnectError::AuthRefused { schemes: self.schemes() }),
+            Err(Error::AuthFailed) => {
+                Err(ConnectError::AuthRefused { servers: self.servers.to_string(), schemes: self.schemes() })
+            }
             Err(source) => {
                 let failures = diagnose::diagnose(self.servers.hosts(), tls.as_ref()).await;
                 if failures.all_serve() {
@@ -147,9 +149,12 @@ pub enum ConnectError {
     Config(#[from] ConfigError),
     /// A server refuses our credentials as such: it does not know their scheme, or wants others.
     #[error(
-        "ZooKeeper refused the credentials (schemes: {schemes}): it does not support a scheme, or requires another one"
+        "ZooKeeper at {servers} refused the credentials of --zookeeper.auth-file (schemes: {schemes}): it does not \
+         support a scheme, or requires another one; give only schemes that its servers have providers for"
     )]
     AuthRefused {
+        /// The connect string.
+        servers: String,
         /// The schemes shown, separated by commas.
         schemes: String,
     },

@@ -72,6 +72,8 @@ pub struct Sessions {
     logged: Option<String>,
     /// Whether a session may be given up for another.
     replaceable: bool,
+    /// Whether it tries again after any failure.
+    is_insistent: bool,
     /// What becomes of a session whose chroot is missing.
     missing_chroot: MissingChroot,
     /// The session for which the last one was given up, and since when there was no connection.
@@ -92,6 +94,7 @@ impl Sessions {
             connections: 0,
             logged: None,
             replaceable: false,
+            is_insistent: false,
             missing_chroot: MissingChroot::Await,
             replacement: None,
         }
@@ -116,6 +119,13 @@ impl Sessions {
         Self { missing_chroot: MissingChroot::AwaitSilently, ..self }
     }
 
+    /// For one of several queues of a process, which does not end because one of them cannot be reached:
+    /// [`Self::establish`] tries again whatever the failure.
+    #[must_use]
+    pub fn despite_any_failure(self) -> Self {
+        Self { is_insistent: true, ..self }
+    }
+
     /// The configuration they are made by.
     #[must_use]
     pub fn config(&self) -> &Config {
@@ -138,7 +148,7 @@ impl Sessions {
     /// # Errors
     /// With a failure that trying again will not repair (see [`ConnectError::is_retryable`]), but only before the first
     /// session: afterwards the configuration is known to have worked, a certificate that is just being replaced is a
-    /// temporary failure, and it retries.
+    /// temporary failure, and it retries. Never with [`Self::despite_any_failure`].
     pub async fn establish(&mut self) -> Result<Client, ConnectError> {
         loop {
             let (client, since) = self.find().await?;
@@ -164,7 +174,7 @@ impl Sessions {
         loop {
             match self.config.connect_anywhere().await {
                 Ok(client) => return Ok((client, since)),
-                Err(error) if self.established.is_none() && !error.is_retryable() => return Err(error),
+                Err(error) if self.is_final(&error) => return Err(error),
                 Err(error) => {
                     failed_attempts += 1;
                     self.log_once(&error);
@@ -174,6 +184,11 @@ impl Sessions {
             }
             self.pause().await;
         }
+    }
+
+    /// Whether it is not tried again after this failure.
+    fn is_final(&self, error: &ConnectError) -> bool {
+        !self.is_insistent && self.established.is_none() && !error.is_retryable()
     }
 
     /// Waits for the chroot, where it is missing and wanted; `false` if the session ended before it was there.

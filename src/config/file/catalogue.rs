@@ -19,7 +19,7 @@ pub(super) struct Keys {
 }
 
 /// The URL of the catalogue, which may hold a password: shown without it.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CatalogueUrl(String);
 
 impl CatalogueUrl {

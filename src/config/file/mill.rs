@@ -52,7 +52,7 @@ struct PolicyKeys {
 }
 
 /// The accounts of the mill, and where their policies are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MillConfig {
     /// The accounts, by name.
     pub accounts: BTreeMap<String, Account>,
@@ -63,7 +63,7 @@ pub struct MillConfig {
 }
 
 /// Where policies are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyPlace {
     /// In a directory.
     Directory(PathBuf),

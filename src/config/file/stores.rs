@@ -68,7 +68,7 @@ pub struct StoreSettings {
     access: Option<AccessSettings>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Location {
     Directory(PathBuf),
     S3(Arc<S3Config>),
@@ -140,6 +140,11 @@ impl StoreSettings {
         ]);
         let catalogue = Some(CatalogueUrl::of_file(catalogue));
         Ok(Self { stores, cold: BTreeMap::new(), catalogue, access })
+    }
+
+    /// Whether the stores are those of another version, with the same credentials and limits.
+    pub(super) fn has_stores_of(&self, other: &Self) -> bool {
+        self.stores == other.stores && self.cold == other.cold
     }
 
     /// Delivers access requests, too.

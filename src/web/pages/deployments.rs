@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::frame::{Banner, Frame};
 use super::render;
+use super::runbook::RunbookPage;
 use crate::config::Web;
 use crate::mirror::Summary;
 use crate::views::overview::{Health, Overview, Severity};
@@ -58,14 +59,19 @@ pub(in crate::web) fn overview(web: &Web, queues: &[State], now: Timestamp) -> R
         [] => ("good", counted(rows.len() as u64, "queue", "queues")),
         names => ("bad", format!("Needs attention: {}", names.join(", "))),
     };
-    let names = rows.iter().map(|row| (row.name.clone(), row.is_urgent));
-    let page = DeploymentsPage {
-        frame: Frame::of_all(web, names, now),
-        icon: icons::path(class, urgent.len()),
-        title,
-        queues: rows,
-    };
+    let page =
+        DeploymentsPage { frame: frame(web, &rows, now), icon: icons::path(class, urgent.len()), title, queues: rows };
     render(StatusCode::OK, &page)
+}
+
+/// The runbook, which leads to no page of a queue here.
+pub(in crate::web) fn runbook(web: &Web, queues: &[State], now: Timestamp) -> Response {
+    let rows: Vec<_> = queues.iter().map(|state| Row::new(state, now)).collect();
+    render(StatusCode::OK, &RunbookPage::of_all(frame(web, &rows, now)))
+}
+
+fn frame(web: &Web, rows: &[Row], now: Timestamp) -> Frame {
+    Frame::of_all(web, rows.iter().map(|row| (row.name.clone(), row.is_urgent)), now)
 }
 
 impl Row {

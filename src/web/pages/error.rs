@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 
-use super::frame::{root_from, ways};
+use super::frame::{Switch, root_from, switch, ways};
 use super::render;
 use crate::config::Web;
 use crate::web::http::params::pairs_of;
@@ -23,6 +23,7 @@ pub(in crate::web) fn error(
     struct Page<'a> {
         root: String,
         ways: Vec<(String, String)>,
+        switch: Option<Switch>,
         problem: &'a Problem,
         retry: Option<Retry>,
     }
@@ -47,5 +48,6 @@ pub(in crate::web) fn error(
     if below.is_none() && !prefix.is_empty() {
         root = format!("{root}{prefix}/");
     }
-    render(problem.status(), &Page { ways: ways(&root, web), root, problem, retry: retry() })
+    let (ways, switch) = (ways(&root, web), switch(web.deployments.as_ref(), &root, ""));
+    render(problem.status(), &Page { ways, switch, root, problem, retry: retry() })
 }

@@ -152,7 +152,7 @@ impl Frame {
             version: build::VERSION,
             is_of_depositor: false,
             is_of_all: false,
-            switch: switch(view, &root, section),
+            switch: switch(view.deployments.as_ref(), &root, section.map_or("", Section::href)),
             root,
         }
     }
@@ -264,8 +264,8 @@ fn banner(view: &View) -> Option<Banner> {
     };
     let retry = if connected {
         ""
-    } else if cause.ends_with('?') {
-        // It asks for what there is to check.
+    } else if cause.ends_with('?') || cause.contains("--zookeeper.") {
+        // It says what there is to check.
         " Retrying."
     } else {
         " Retrying; check that its servers are running and reachable from this host, and check --zookeeper."
@@ -285,9 +285,8 @@ pub(super) fn ways(root: &str, web: &Web) -> Vec<(String, String)> {
 
 /// The way to the pages of all queues, and to the same part of the pages of each queue, where there are several.
 /// What is on a page of one queue is on none of another: of a job, the way is to the jobs.
-fn switch(view: &View, root: &str, section: Option<Section>) -> Option<Switch> {
-    let deployments = view.deployments.as_ref().filter(|deployments| deployments.all.len() > 1)?;
-    let part = section.map_or("", Section::href);
+pub(super) fn switch(deployments: Option<&Deployments>, root: &str, part: &str) -> Option<Switch> {
+    let deployments = deployments.filter(|deployments| deployments.all.len() > 1)?;
     let way = |name: &DeploymentName| Way { name: name.to_string(), href: format!("{root}../{name}/{part}") };
     let this = deployments.this.as_ref()?.to_string();
     Some(Switch { this, all: format!("{root}../"), queues: deployments.all.iter().map(way).collect() })

@@ -22,16 +22,31 @@ impl RunbookPage {
         let runbook = if view.repository.mill { &RUNBOOK } else { &WITHOUT_MILL };
         Self { frame: Frame::new(view, ROOT.to_owned(), None), runbook }
     }
+
+    /// That of the pages of several queues.
+    pub(super) fn of_all(frame: Frame) -> Self {
+        Self { frame, runbook: &OF_ALL }
+    }
 }
 
 /// The way from the page up to the root.
 const ROOT: &str = "./";
 
 /// It is the same as long as the program runs.
-static RUNBOOK: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), true));
+static RUNBOOK: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), |_| true));
 
 /// The same for a server that has no pages of the mill to lead to.
-static WITHOUT_MILL: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), false));
+static WITHOUT_MILL: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), is_without_mill));
+
+/// The same for the pages of several queues, beside which there is none of its pages but the probes.
+static OF_ALL: LazyLock<Runbook> = LazyLock::new(|| Runbook::new(dashboards::runbook(), |part| part == PROBES));
+
+/// The part of the probes.
+const PROBES: &str = "-";
+
+fn is_without_mill(part: &str) -> bool {
+    part != frame::Section::Mill.href()
+}
 
 /// A text with a heading, and sections with headings below it.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -51,7 +66,8 @@ struct Section {
 }
 
 impl Runbook {
-    fn new(markdown: &str, has_mill: bool) -> Self {
+    /// Its pages are linked that are in a part which the server has.
+    fn new(markdown: &str, has: fn(&str) -> bool) -> Self {
         let mut book = Self::default();
         let mut events: Vec<Event<'_>> = Vec::new();
         let mut heading: Option<String> = None;
@@ -72,7 +88,7 @@ impl Runbook {
                 Event::Text(text) | Event::Code(text) if heading.is_some() => {
                     heading.get_or_insert_default().push_str(&text);
                 }
-                Event::Code(text) => events.extend(code(text, has_mill)),
+                Event::Code(text) => events.extend(code(text, has)),
                 // There is no HTML in it, and none would be let through.
                 Event::Html(text) | Event::InlineHtml(text) => events.push(Event::Text(text)),
                 other => events.push(other),
@@ -94,11 +110,11 @@ fn anchor(title: &str) -> String {
 }
 
 /// Code; a page of ours leads there, unless something has to be filled in. A znode's path is none.
-fn code(text: CowStr<'_>, has_mill: bool) -> Vec<Event<'_>> {
+fn code(text: CowStr<'_>, has: fn(&str) -> bool) -> Vec<Event<'_>> {
     let is_page = |page: &&str| {
         let part = page.split(['/', '?']).next().unwrap_or_default();
-        let is_part = part == "-" || frame::is_part(part);
-        is_part && (has_mill || part != frame::Section::Mill.href()) && !page.contains(char::is_uppercase)
+        let is_part = part == PROBES || frame::is_part(part);
+        is_part && has(part) && !page.contains(char::is_uppercase)
     };
     let Some(page) = text.strip_prefix('/').filter(is_page) else {
         return vec![Event::Code(text)];
@@ -115,7 +131,7 @@ mod tests {
     #[test]
     fn sections_are_told_apart_pages_are_linked_and_nothing_else_gets_through() {
         let text = "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `/queuekeeper/paused`, `/mill/held`, `rm`.\n\n## D\n<script>x</script>\n";
-        let book = Runbook::new(text, false);
+        let book = Runbook::new(text, is_without_mill);
         let section = |id: &str, title: &str, html: &str| Section {
             id: id.to_owned(),
             title: title.to_owned(),
@@ -126,7 +142,7 @@ mod tests {
                       <code>/jobs?state=STATE</code>, <code>/queuekeeper/paused</code>, <code>/mill/held</code>, <code>rm</code>.</p>\n";
         assert_eq!(book.sections[0], section("a-b-c", "A b c", linked));
         assert!(!book.sections[1].html.contains("<script"), "{:?}", book.sections[1]);
-        let with_mill = Runbook::new(text, true);
+        let with_mill = Runbook::new(text, |_| true);
         assert!(with_mill.sections[0].html.contains("<a href=\"./mill/held\">"), "{:?}", with_mill.sections[0]);
         assert!(RUNBOOK.sections.len() > 15 && !RUNBOOK.title.is_empty());
     }

@@ -11,7 +11,7 @@ use crate::s3::place::Place;
 const LARGEST_COPY: u64 = 5 << 30;
 
 /// An S3 store.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct S3Config {
     /// Its name in the configuration.
     pub name: StoreName,

@@ -5,7 +5,7 @@ use std::fmt;
 use aws_sdk_s3::config::Credentials as Signer;
 
 /// Whose requests they are.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
     /// Those that the environment gives: variables, the shared files of AWS, web identity, a container's or machine's role.
     #[default]
@@ -15,7 +15,7 @@ pub enum Credentials {
 }
 
 /// An access key with its secret, which is never shown.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct AccessKey {
     id: String,
     secret: String,

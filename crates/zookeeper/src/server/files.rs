@@ -105,6 +105,8 @@ impl Layout {
             "admin.enableServer=false".to_owned(),
             "4lw.commands.whitelist=*".to_owned(),
         ];
+        let providers = options.auth_providers.iter().enumerate();
+        lines.extend(providers.map(|(n, class)| format!("authProvider.{n}={class}")));
         if let Some(count) = options.snap_count {
             lines.push(format!("snapCount={count}"));
         }

@@ -16,6 +16,8 @@ pub struct Options {
     pub tick: Duration,
     /// The longest session timeout that the server grants.
     pub max_session_timeout: Duration,
+    /// The Java classes of authentication providers besides those of its own, `ip` and `digest`.
+    pub auth_providers: Vec<&'static str>,
     /// Transactions between two snapshots; `None` for the server's own default (100,000).
     pub snap_count: Option<u32>,
     /// The Java heap's limit in MiB. A million znodes of the queue's kind need some 500.
@@ -38,6 +40,7 @@ impl Default for Options {
             tls: None,
             tick: Duration::from_millis(500),
             max_session_timeout: Duration::from_mins(1),
+            auth_providers: Vec::new(),
             snap_count: None,
             heap_mib: 512,
             durable: false,
