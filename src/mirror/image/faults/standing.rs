@@ -28,9 +28,9 @@ impl Image {
         let was_stopped = std::mem::replace(&mut faults.was_stopped, stopped);
         let (is_released, is_store_released) = (was_stopped.0 && !stopped.0, was_stopped.1 && !stopped.1);
         for state in JobState::ALL.iter().copied() {
-            // After a pause every state that it stopped has its time anew to be left, and so has Storing after a hold.
+            // After a pause every state has its time anew to be left, and so has Storing after a hold.
             let is_left = std::mem::take(faults.left.get_mut(Some(state)));
-            if is_left || is_released && state.stops_when_paused() || is_store_released && state == JobState::Storing {
+            if is_left || is_released || is_store_released && state == JobState::Storing {
                 *faults.left_ms.get_mut(Some(state)) = Some(now_ms);
             }
         }
@@ -78,7 +78,7 @@ impl Image {
                     && self.jobs.figures.locks.len() > 0
                     && self.is_head_blocked(faults, *state),
                 stop: match *state {
-                    _ if state.stops_when_paused() && self.is_paused() => Some(Stop::Paused),
+                    _ if self.is_paused() => Some(Stop::Paused),
                     JobState::Storing if self.is_store_held() => Some(Stop::StoreHeld),
                     _ => None,
                 },
