@@ -148,7 +148,7 @@ async fn an_object_is_copied_whole_as_soon_as_it_is_stored_and_its_page_shows_th
     repository.stop(Signal::TERM);
     let mut repository = Repository::start(&data);
     let is_same = async || content(&copies) == content(&objects);
-    eventually(Duration::from_mins(2), "the copy is complete", is_same).await;
+    eventually(Duration::from_mins(4), "the copy is complete", is_same).await;
     validated(&copies).unwrap();
     repository.stop(Signal::TERM);
     let config = directory.path().join("config.yml");

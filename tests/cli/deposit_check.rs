@@ -51,8 +51,8 @@ async fn a_check_names_the_lines_that_are_wrong_and_the_urls_that_cannot_be_reac
     check("internal", &[]).await.is(0, &["no reason to refuse it was found\nwarning: line 3: "]);
     let unknown = manifest(std::slice::from_ref(&sound)).replace("http://uc3", "https://uc3");
     std::fs::write(&file, &unknown).unwrap();
-    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is not one for deposits; known \
-               are http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
+    let why = "its profile \"https://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest\" is not one for deposits; \
+               expected one of http://uc3.cdlib.org/registry/ingest/manifest/mrt-ingest-manifest, ";
     check("internal", &[]).await.is(3, &[why]);
     check("internal", &["--type", "file"]).await.is(0, &["type: file"]);
     let by_server = ["submit", &path, "--server", &repository.address, "--profile", "internal"];

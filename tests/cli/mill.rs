@@ -240,6 +240,6 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     command(home, "mill produce stats --now").await.is(2, &["--now is for duplication and bit"]);
     command(home, "mill produce bit").await.is(2, &["--once"]);
     let now = command(home, "mill produce bit --now").await;
-    now.is(0, &["bit: no process leads; the next loop begins within 1 min after", "/x-duracloud-admin/bit-integrity"]);
+    now.is(0, &["bit: no process leads; the next loop starts within 1 min of", "/x-duracloud-admin/bit-integrity"]);
     command(home, "mill produce stats --once --now").await.is(2, &["--now is for duplication and bit"]);
 }

@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While
-    /// `ingest` is paused the list is empty, unless jobs of the state go on meanwhile
+    /// `ingest` is paused the list is empty, unless daemons work on jobs of the state all the same
     /// ([`stops_when_paused`](crate::state::State::stops_when_paused)).
     ///
     /// # Errors
@@ -94,7 +94,8 @@ impl Queue {
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
             ])
             .await?;
-        let pause = pause.data().filter(|_| state.stops_when_paused());
+        let continues = state.is_worked_on() && !state.stops_when_paused();
+        let pause = pause.data().filter(|_| !continues);
         let paused = pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::Queue::Ingest), &data, &stat));
         let mut names = if paused.is_some() { Vec::new() } else { entries.children() };
         names.sort_unstable();

@@ -1,7 +1,7 @@
 //! Random sequences of changes, compared with a map of paths.
 
 use proptest::prelude::*;
-use queuekeeper_store::ocfl::Start;
+use queuekeeper_store::ocfl::{Abandoned, Start};
 
 use crate::helpers::{Files, ID, begin, content, job, memory, paths, read_all, undigested};
 use crate::memory::Kind;
@@ -109,6 +109,8 @@ async fn run(changes: Vec<Change>) {
     drop(writer);
     assert_eq!(read_all(&object).await, versions);
     if !versions.is_empty() {
+        // What the last writer has left is removed as that of a killed one.
+        object.repair(&Abandoned::All).await.unwrap();
         assert!(object.verify().await.unwrap().is_valid());
     }
 }
