@@ -1,5 +1,5 @@
-//! What is built in: its licences, what of it is there twice, and whether it is used. `deny.toml` says what may be; `cargo deny` looks at more,
-//! and this at every change.
+//! What is built in: its licences, what of it is there twice, and whether it is used. `deny.toml` says what may be;
+//! `cargo deny` looks at more, and this at every change.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 

@@ -1,9 +1,9 @@
 //! The headings of the help under which flags stand that more than one place names.
 
-/// What an action is given.
+/// The parameters of an action.
 pub(super) const ACTING: &str = "Acting";
 
-/// By whom and where to an action is recorded.
+/// By whom an action is requested, and where it is recorded.
 pub(super) const AUDIT: &str = "Audit";
 
 /// What only the demo has.

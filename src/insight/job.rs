@@ -140,7 +140,7 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
 fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     let Some(situation) = &job.in_state else { return };
     let is_locked = job.lock.is_some();
-    if let Some(pause) = situation.pause.as_ref().filter(|_| state.stops_when_paused()) {
+    if let Some(pause) = situation.pause.as_ref().filter(|_| !state.continues_when_paused()) {
         let first = if is_locked { "The daemon finishes the step that it has begun; then the job waits. " } else { "" };
         causes.push(paused(pause, now, &format!("{first}{}", until_unpaused())));
     }

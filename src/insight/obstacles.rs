@@ -140,7 +140,7 @@ const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
 
 /// No process has workers for a state, and no daemon was seen to take its jobs: known sooner than that none comes.
 fn no_workers(state: &StateSituation, now: Timestamp) -> Option<Cause> {
-    let is_paused = state.pause.is_some() && state.state.stops_when_paused();
+    let is_paused = state.pause.is_some() && !state.state.continues_when_paused();
     let is_unserved = state.is_ours && state.workers == 0 && state.jobs > 0 && !is_paused;
     let seen = state.unserved.filter(|_| is_unserved)?;
     let since = seen.max(state.oldest?);
@@ -212,7 +212,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     // Where jobs leave the state all the same, it blocks nothing, whatever it should do.
     let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
     causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
-    let is_running = state.pause.is_none() || !state.state.stops_when_paused();
+    let is_running = state.pause.is_none() || state.state.continues_when_paused();
     if is_running && causes.is_empty() {
         causes.extend(state.faults.iter().filter(|found| found.fault == Fault::StuckState).map(Cause::of_fault));
     }

@@ -27,7 +27,7 @@ pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Time
         return at_rest(state);
     }
     let mut causes = Vec::new();
-    if let Some(pause) = state.pause.as_ref().filter(|_| state.state.stops_when_paused()) {
+    if let Some(pause) = state.pause.as_ref().filter(|_| !state.state.continues_when_paused()) {
         causes.push(paused(pause, now, &until_unpaused()));
     }
     causes.extend(waiting_for_space(state, volume, now));

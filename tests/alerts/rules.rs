@@ -200,8 +200,8 @@ fn the_states_that_daemons_work_on_are_those_of_the_queue() {
     let named: Vec<_> = alerts.lines().filter(|line| line.contains("daemon=~")).collect();
     assert!(named.len() == 2 && named.iter().all(|line| line.contains(&daemons)), "{named:?} should have {daemons}");
     // A pause excuses every state but the one that it does not stop.
-    let continues = |state: &&JobState| state.is_worked_on() && !state.stops_when_paused();
-    let continues: Vec<_> = JobState::ALL.iter().filter(continues).map(|state| state.label()).collect();
+    let continues = JobState::ALL.iter().filter(|state| state.continues_when_paused());
+    let continues: Vec<_> = continues.map(|state| state.label()).collect();
     let others = format!("unless (merritt:state_age:seconds{{state!=\"{}\"}}", continues.join("|"));
     let pause = "and ignoring (state, queue) max_over_time(merritt_queue_paused{queue=\"ingest\"}";
     for text in [&recording, &alerts] {

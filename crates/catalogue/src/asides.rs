@@ -18,7 +18,7 @@ use crate::error::Error;
 /// Content that is to be put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAside<'a> {
-    /// The item that is to be destroyed, in the store that the brake is requested.
+    /// The item that is to be destroyed, in the store whose brake is asked.
     pub item: &'a Item,
     /// The key of its content in the space for what is kept: the same one whenever the same effect is tried again.
     pub kept_as: &'a str,

@@ -177,7 +177,7 @@ impl Daemon {
     #[must_use]
     pub fn stops_with_ingest(self) -> bool {
         match self.spec().takes {
-            Takes::Jobs(state) | Takes::JobsByRoom(state) => state.stops_when_paused(),
+            Takes::Jobs(state) | Takes::JobsByRoom(state) => !state.continues_when_paused(),
             Takes::Batches(_) | Takes::Leftovers => true,
             Takes::Requests => false,
         }

@@ -34,7 +34,7 @@ pub struct Delivery<'a> {
     pub settings: &'a MailSettings,
     /// How often it is seen whether any are due.
     pub look_again: Duration,
-    /// Rings when one was written in this process.
+    /// Notified when one was written in this process.
     pub posted: &'a Notify,
     /// What is counted.
     pub metrics: &'a OutboxMetrics,

@@ -128,7 +128,7 @@ node_names!(AccessQueue { Small "small", Large "large" });
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Queue {
     /// Stops the daemons of ingest, also those whose work frees space; not those of states that continue
-    /// ([`State::stops_when_paused`]).
+    /// ([`State::continues_when_paused`]).
     Ingest,
     /// Small access requests.
     AccessSmall,

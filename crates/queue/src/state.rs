@@ -67,8 +67,8 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
         self.success().is_some()
     }
 
-    /// Whether a pause of their queue keeps daemons from taking items of this state.
-    fn stops_when_paused(self) -> bool;
+    /// Whether daemons take items of this state also while their queue is paused.
+    fn continues_when_paused(self) -> bool;
 
     /// Whether the item is done with: nothing follows, and it may be purged.
     fn is_final(self) -> bool {
@@ -183,9 +183,9 @@ macro_rules! state_machine {
                 limits.first().copied()
             }
 
-            fn stops_when_paused(self) -> bool {
+            fn continues_when_paused(self) -> bool {
                 let continues: &[bool] = match self { $(Self::$state => &[$($continues)?]),+ };
-                self.is_worked_on() && !continues.contains(&true)
+                continues.contains(&true)
             }
 
             // The enum's own order is that of ALL, which makes the index a cast.

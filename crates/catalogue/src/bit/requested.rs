@@ -145,7 +145,7 @@ impl Catalogue {
     /// When the database cannot be written.
     pub async fn request_check(&self, new: &NewRequestedCheck<'_>) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
-        let outcome = ask(&mut session, new).await;
+        let outcome = request(&mut session, new).await;
         let is_new = session.end(outcome).await?;
         self.notify().await;
         Ok(is_new)
@@ -180,7 +180,7 @@ impl Catalogue {
     }
 }
 
-async fn ask(session: &mut Session, new: &NewRequestedCheck<'_>) -> Result<bool, Error> {
+async fn request(session: &mut Session, new: &NewRequestedCheck<'_>) -> Result<bool, Error> {
     let NewRequestedCheck { account, store, space, key, user, reason, items, bytes } = *new;
     let of = || values![account, store, space, key_column(key)];
     // The task first and then its check, as a worker locks them that ends it.

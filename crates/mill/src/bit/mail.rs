@@ -39,7 +39,7 @@ pub struct ReportMail {
     pub settings: MailSettings,
     /// Where the pages are, without a slash at the end; `None` where that is not known.
     pub pages: Option<String>,
-    /// Rings when a mail was written.
+    /// Notified when a mail was written.
     pub posted: Arc<Notify>,
 }
 

@@ -29,7 +29,7 @@ pub struct ColdStore {
 /// How archived content is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RestoreSettings {
-    /// What the store is requested.
+    /// How the store is asked to restore it.
     pub request: RestoreRequest,
     /// How often it is seen whether a restore has ended.
     pub poll: Duration,

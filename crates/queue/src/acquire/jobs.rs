@@ -81,7 +81,7 @@ impl Queue {
 
     /// Lists the jobs of a state in the order in which daemons take them, once for all that the poll returns. While
     /// `ingest` is paused the list is empty, unless daemons work on jobs of the state all the same
-    /// ([`stops_when_paused`](crate::state::State::stops_when_paused)).
+    /// ([`continues_when_paused`](crate::state::State::continues_when_paused)).
     ///
     /// # Errors
     /// When it cannot be read.
@@ -94,8 +94,7 @@ impl Queue {
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
             ])
             .await?;
-        let continues = state.is_worked_on() && !state.stops_when_paused();
-        let pause = pause.data().filter(|_| !continues);
+        let pause = pause.data().filter(|_| !state.continues_when_paused());
         let paused = pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::Queue::Ingest), &data, &stat));
         let mut names = if paused.is_some() { Vec::new() } else { entries.children() };
         names.sort_unstable();

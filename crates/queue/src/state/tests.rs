@@ -104,10 +104,9 @@ fn daemons_work_on_the_success_path_only_and_each_of_its_states_has_limits() {
 #[test]
 fn a_pause_stops_every_state_that_daemons_work_on_but_recording() {
     for state in JobState::ALL {
-        let stops = state.is_worked_on() && *state != JobState::Recording;
-        assert_eq!(state.stops_when_paused(), stops, "{state}");
+        assert_eq!(state.continues_when_paused(), *state == JobState::Recording, "{state}");
     }
-    assert!(BatchState::ALL.iter().all(|state| state.stops_when_paused() == state.is_worked_on()));
+    assert!(!BatchState::ALL.iter().any(|state| state.continues_when_paused()));
 }
 
 #[test]
