@@ -3,6 +3,7 @@
 
 #[path = "dump"]
 mod dump {
+    mod connection;
     mod interrupted;
     mod moving;
     mod redacted;

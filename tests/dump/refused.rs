@@ -105,6 +105,16 @@ async fn how_far_the_jobs_of_another_trees_batch_are_is_not_taken_for_that_of_a_
     let refused = copy.load(&dump, None, false).await.unwrap_err().to_string();
     assert_eq!(refused, format!("the chroot is not empty: {stale}"));
     copy.client.delete(stale, None).await.unwrap();
+    let names: Vec<_> = (0..7).map(|number| format!("/other-{number}")).collect();
+    for (name, more) in names.iter().zip(["", "", "", "", "", ", and 1 more", ", and 2 more"]) {
+        copy.make(&[(name, b"")]).await;
+        let refused = copy.load(&dump, None, false).await.unwrap_err().to_string();
+        let told: Vec<_> = names.iter().take_while(|other| *other <= name).take(5).map(String::as_str).collect();
+        assert_eq!(refused, format!("the chroot is not empty: {}{more}", told.join(", ")));
+    }
+    for name in &names {
+        copy.client.delete(name, None).await.unwrap();
+    }
     copy.load(&dump, None, false).await.unwrap();
 
     let text = String::from_utf8(dump).unwrap();

@@ -82,10 +82,28 @@ async fn a_queue_that_is_empty_or_has_no_locks_is_loaded_as_it_is() {
     for nodes in [&[][..], &[("/jobs", &b""[..])], &[("/locks", b"x"), ("/locks/queue", b"")]] {
         let (source, copy) = (World::new().await, World::new().await);
         source.make(nodes).await;
-        let loaded = copy.load(&source.dump(None).await, None, false).await.unwrap();
+        let (loaded, told) = copy.load_told(&source.dump(None).await, None, false).await.unwrap();
+        assert_eq!((loaded.found, told), (0, copy.loaded().await));
         assert_eq!(usize::try_from(loaded.read.nodes).unwrap(), 1 + nodes.len());
         assert_eq!(copy.lasting().await, source.lasting().await);
     }
+}
+
+#[tokio::test]
+async fn a_batch_whose_jobs_may_not_all_be_created_yet_is_noted_for_its_daemon() {
+    let batches = [(7, "Processing", true), (8, "Reporting", true), (9, "Pending", false)];
+    let (source, copy) = (World::new().await, World::new().await);
+    source.make(&[("/batches", b"")]).await;
+    for (number, state, is_acquired) in batches {
+        let (batch, status) = (format!("/batches/bid{number:010}"), format!(r#"{{"status":"{state}"}}"#));
+        source.make(&[(&batch, b""), (&format!("{batch}/status"), status.as_bytes())]).await;
+        if is_acquired {
+            source.make(&[(&format!("{batch}/states"), b"")]).await;
+        }
+    }
+    let (_, told) = copy.load_told(&source.dump(None).await, None, false).await.unwrap();
+    assert_eq!(told, copy.loaded().await);
+    assert_eq!(copy.client.list_children("/queuekeeper/expansions").await.unwrap(), ["bid0000000007"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

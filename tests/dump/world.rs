@@ -12,7 +12,7 @@ use futures::stream;
 use jiff::Timestamp;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::dump::{DumpOptions, Redaction};
-use queuekeeper_queue::load::{self, LoadError, LoadLimits, LoadOptions, Loaded};
+use queuekeeper_queue::load::{self, LoadError, LoadLimits, LoadOptions, LoadProgress, Loaded};
 use queuekeeper_testkit::server::{connect, shared};
 use queuekeeper_testkit::tree::{Tree, read_tree};
 use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
@@ -67,6 +67,17 @@ impl World {
         tree.map(|(path, (data, _))| (path, data)).collect()
     }
 
+    /// How many znodes a load has created: all but those that pause the queue meanwhile, which are there from the
+    /// beginning, and how far the creation of jobs is.
+    pub(crate) async fn loaded(&self) -> u64 {
+        let is_kept = |path: &str| match path.strip_prefix("/locks/queue") {
+            Some(below) => ["", "/ingest", "/accessSmall", "/accessLarge"].contains(&below),
+            None => path == "/" || path == "/locks",
+        };
+        let expansions = self.client.list_children("/queuekeeper/expansions").await.unwrap_or_default().len();
+        (self.lasting().await.keys().filter(|path| !is_kept(path)).count() + expansions) as u64
+    }
+
     pub(crate) async fn dump(&self, redaction: Option<Redaction>) -> Vec<u8> {
         let options = DumpOptions { id: "0123456789abcdef".into(), now: now(), redaction };
         let mut dump = Vec::new();
@@ -76,6 +87,16 @@ impl World {
 
     /// Loads a dump in blocks of some size; where `cut` says so, reading fails after so many bytes.
     pub(crate) async fn load(&self, dump: &[u8], cut: Option<usize>, resume: bool) -> Result<Loaded, LoadError> {
+        self.load_told(dump, cut, resume).await.map(|(loaded, _)| loaded)
+    }
+
+    /// The same, with how many znodes were said to be loaded at the end.
+    pub(crate) async fn load_told(
+        &self,
+        dump: &[u8],
+        cut: Option<usize>,
+        resume: bool,
+    ) -> Result<(Loaded, u64), LoadError> {
         let mut blocks: Vec<_> =
             dump[..cut.unwrap_or(dump.len())].chunks(1_000).map(|block| Ok(block.to_vec())).collect();
         if cut.is_some() {
@@ -85,11 +106,21 @@ impl World {
         // Of what is no whole dump the load itself must say so.
         let sha256 = load::check(dump, limits).map(|checked| checked.sha256).unwrap_or_default();
         let options = LoadOptions { now: now(), resume, limits, sha256 };
-        self.queue().load(stream::iter(blocks), &options, |_| {}).await
+        let (mut nodes, mut numbers) = (0, BTreeMap::new());
+        let progress = |progress: LoadProgress| match progress {
+            LoadProgress::Nodes(count) => {
+                assert!(count >= nodes, "{count} after {nodes}");
+                nodes = count;
+            }
+            LoadProgress::Numbers(done, of) => drop(numbers.insert(of, done)),
+        };
+        let loaded = self.queue().load(stream::iter(blocks), &options, progress).await?;
+        assert!(numbers.iter().all(|(of, done)| done == of), "{numbers:?}");
+        Ok((loaded, nodes))
     }
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     "2026-03-02T18:17:05Z".parse().unwrap()
 }
 

@@ -214,9 +214,8 @@ impl Queue {
         let counters = self.advance(reader.next_numbers(), progress).await?;
         target.complete(&expanding);
         for chunk in target.expansions() {
-            let (made, there) = self.make(chunk, target.is_resumed()).await?;
-            *loaded += made + there;
-            found += there;
+            let outcome = self.make(chunk, target.is_resumed()).await;
+            take(Some(outcome), loaded, &mut found, progress)?;
         }
         target.close(self).await?;
         Ok((trailer, found, counters))

@@ -4,6 +4,8 @@
 mod queue {
     mod cases;
     mod faults;
+    mod giving_back;
+    mod lists;
     mod locks;
     mod numbers;
     mod outcome;

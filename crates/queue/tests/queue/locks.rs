@@ -32,7 +32,7 @@ async fn connected<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> T {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_another_made_before_the_answer_to_our_own_came_is_not_taken_for_ours() {
     for kind in ITEMS {
-        let setting = Setting::new().await;
+        let setting = Setting::patient().await;
         setting.wire.hold(kind.commit());
         let take = tokio::spawn({
             let queue = setting.queue.clone();
@@ -82,7 +82,7 @@ async fn what_was_acquired_as_the_connection_was_lost_is_handed_out_by_the_same_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acquired_as_its_caller_gave_up_waiting_is_handed_out_to_the_next() {
     for kind in [Kind::Job, Kind::Batch, Kind::Request, Kind::Object] {
-        let setting = Setting::new().await;
+        let setting = Setting::patient().await;
         setting.wire.hold(kind.commit());
         let take = tokio::spawn({
             let queue = setting.queue.clone();
@@ -165,7 +165,7 @@ async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_los
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_is_broken_and_made_again_before_the_change_or_behind_its_look_stops_it() {
     for kind in ITEMS {
-        let setting = Setting::new().await;
+        let setting = Setting::patient().await;
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         if kind.looks() == 0 {
             setting.retake(kind).await;
@@ -235,7 +235,7 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_made_in_place_of_the_one_to_be_released_or_broken_stays() {
-    let setting = Setting::new().await;
+    let setting = Setting::patient().await;
     let (ours, others) = (&setting.queue, &setting.world.queue);
     let mine = ours.lock_object(LockFolder::Storage, "ark:/1/2").await.unwrap();
     assert_eq!(mine.session, Some(ours.session()));

@@ -87,3 +87,15 @@ async fn while_nobody_answers_the_outcome_is_said_not_to_be_known() {
     assert!(error.to_string().starts_with("it is unknown whether set /jobs/jid0000000001/status"), "{error}");
     assert_eq!(world.stat("/jobs/jid0000000001/status").await.version, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_is_checked_again_to_be_done_or_not_until_another_changes_what_it_is_about() {
+    let world = World::new(&borrowed(&[base(), job(1, "Failed")].concat())).await;
+    let plan = world.queue.plan_job_change(JobId::new(1), &JobChange::resume(), now()).await.unwrap();
+    let recheck = async || world.queue.recheck(&plan.transaction).await.unwrap();
+    assert_eq!(recheck().await, Some(false));
+    world.queue.commit(&plan.transaction).await.unwrap();
+    assert_eq!(recheck().await, Some(true));
+    world.raw.set_data("/jobs/jid0000000001/status", br#"{"status":"Downloading"}"#, None).await.unwrap();
+    assert_eq!(recheck().await, None);
+}

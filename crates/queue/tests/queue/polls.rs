@@ -3,7 +3,7 @@
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{BatchState, JobState};
-use queuekeeper_queue::{Due, SkipReason, SkippedItem};
+use queuekeeper_queue::{Due, JobPoll, SkipReason, SkippedItem};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
 
@@ -93,4 +93,35 @@ async fn a_job_that_is_purged_after_it_was_read_is_passed_over_without_a_word() 
     }
     assert!(poll.next(now()).await.unwrap().is_none());
     assert_eq!(poll.skipped, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_worker_does_not_want_is_left_as_it_is() {
+    let mut nodes = base();
+    for number in 1..=4 {
+        nodes.extend(job(number, "Pending"));
+        let children = [("submission", r#"{"batchID":"u"}"#), ("status", r#"{"status":"Pending"}"#)];
+        nodes.extend(item(&format!("/batches/bid{number:010}"), &children));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    let mut jobs = world.queue.poll_jobs(JobState::Pending).await.unwrap();
+    let left = |jobs: &JobPoll| jobs.jobs().map(JobId::number).collect::<Vec<_>>();
+    assert_eq!((left(&jobs), jobs.is_at_end()), (vec![1, 2, 3, 4], false));
+    jobs.retain(|id| id != JobId::new(1));
+    assert_eq!(left(&jobs), [2, 3, 4]);
+    let taken = jobs.next_if(now(), |job| job.id != JobId::new(2)).await.unwrap().unwrap();
+    assert_eq!((taken.id(), jobs.is_at_end()), (JobId::new(3), false));
+    let taken = jobs.next(now()).await.unwrap().unwrap();
+    assert_eq!((taken.id(), left(&jobs), jobs.is_at_end()), (JobId::new(4), vec![], true));
+    assert!(jobs.next(now()).await.unwrap().is_none() && jobs.skipped.is_empty());
+
+    let mut batches = world.queue.poll_batches(Due::Jobs).await.unwrap();
+    batches.retain(|id| id != BatchId::new(1));
+    let taken = batches.next_if(now(), |batch| batch.id != BatchId::new(2)).await.unwrap().unwrap();
+    assert_eq!(taken.batch.id, BatchId::new(3));
+    assert_eq!(batches.next(now()).await.unwrap().unwrap().batch.id, BatchId::new(4));
+    assert!(batches.next(now()).await.unwrap().is_none() && batches.skipped.is_empty());
+    let locks: Vec<_> = world.tree().await.into_keys().filter(|path| path.ends_with("/lock")).collect();
+    let locked = ["/batches/bid0000000003", "/batches/bid0000000004", "/jobs/jid0000000003", "/jobs/jid0000000004"];
+    assert_eq!(locks, locked.map(|item| format!("{item}/lock")));
 }

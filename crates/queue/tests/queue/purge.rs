@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::Outcome;
 use queuekeeper_queue::{BulkPlan, CleanUpProgress, Error, Progress, Queue};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, data, job, now};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wire::{Cut, Point, Wire};
 
 const JOBS: u32 = 7;
 
@@ -159,4 +162,20 @@ async fn a_clean_up_that_is_stopped_says_how_many_batches_are_left_beside_those_
     assert_eq!((stopped.purged, kept, stopped.left), (vec![BatchId::new(0)], vec![BatchId::new(1)], 2));
     let rest = queue.clean_up(|_| ControlFlow::Continue(())).await.unwrap();
     assert_eq!((rest.purged, rest.left), ([2, 3].map(BatchId::new).to_vec(), 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clean_up_ends_where_the_connection_does_and_blames_no_batch_for_it() {
+    let world = world("Deleted", "Deleted").await;
+    let wire = Wire::start(shared().await.port()).await;
+    let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
+    let queue = Queue::new(client).with_time_limit(Duration::from_secs(2));
+    let cut = |progress: CleanUpProgress| {
+        assert_eq!(progress.batch, BatchId::new(0));
+        wire.arm(Some((Point::Unsent(1), Cut::Long)));
+        ControlFlow::Continue(())
+    };
+    let ended = queue.with_jobs_per_transaction(2).clean_up(cut).await;
+    assert!(ended.as_ref().is_err_and(Error::is_connection), "{ended:?}");
+    assert!(wire.was_cut());
 }

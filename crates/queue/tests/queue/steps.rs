@@ -5,8 +5,10 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState};
-use queuekeeper_queue::{Due, Error, ItemChange, JobChange, LockedJob};
+use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, JobChange, LockedJob, Transaction};
 
 use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, data, job, now};
 use queuekeeper_testkit::server::shared;
@@ -100,4 +102,57 @@ async fn a_batch_is_changed_in_one_request_and_fails_together_with_the_creation_
     assert!(!world.exists(&expansion).await);
     assert!(world.exists(&format!("/batches/{batch}/states/batch-processing")).await);
     assert!(!world.exists(&format!("/batches/{batch}/lock")).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_follows_a_job_whose_priority_was_changed_and_fails_with_what_it_takes_along() {
+    let world = World::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let mut job = world.queue.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
+    step(&world, &mut job).await;
+    let [old, new] = ["05", "09"].map(|priority| format!("/jobs/states/estimating/{priority}-jid0000000001"));
+    world.raw.set_data("/jobs/jid0000000001/priority", b"9", None).await.unwrap();
+    world.raw.create(&new, b"", &PERSISTENT).await.unwrap();
+    world.raw.delete(&old, None).await.unwrap();
+    step(&world, &mut job).await;
+    let entries = async || -> Vec<String> {
+        data(&world.tree().await).into_keys().filter(|path| path.ends_with("-jid0000000001")).collect()
+    };
+    assert_eq!(entries().await, ["/jobs/states/provisioning/09-jid0000000001"]);
+
+    // What is refused for the sake of something else is not tried again with a look at the job.
+    step(&world, &mut job).await;
+    let there = Path::expansion(BatchId::new(5));
+    world.queue.commit(Transaction::new().create(there.clone(), "x")).await.unwrap();
+    for also in
+        [Transaction::new().create(there, "x"), Transaction::new().delete(Path::expansion(BatchId::new(6)), None)]
+    {
+        let change = JobChange::success().with_also(also.clone());
+        let before = received(&world).await;
+        let error = world.queue.step_job(&mut job, &change, now()).await.unwrap_err();
+        assert!(error.to_string().contains("/queuekeeper/expansions/"), "{error}");
+        assert_eq!(received(&world).await - before, 2, "the step, and a look for why it was refused: {error}");
+    }
+    assert_eq!(entries().await, ["/jobs/states/downloading/09-jid0000000001"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_is_written_changes_nothing_else_of_a_batch_that_is_held() {
+    let world = World::new(&borrowed(&base())).await;
+    let locked = world.queue.acquire_batch(Due::Report, now()).await.unwrap().0.unwrap();
+    let jobs = |numbers: &[u32]| numbers.iter().copied().map(JobId::new).collect::<Vec<_>>();
+    for (version, failed) in [(0, vec![1, 2]), (1, vec![2])] {
+        let before = data(&world.tree().await);
+        let report = BatchReport { failed: jobs(&failed), completed: jobs(&[3]), ..BatchReport::default() };
+        world.queue.write_report(&locked, &report, now()).await.unwrap();
+        let path = "/batches/bid0000000000/status-report";
+        assert_eq!(world.stat(path).await.version, version);
+        let written = world.queue.load_batch(BatchId::new(0)).await.unwrap().last_report().unwrap();
+        assert_eq!((written.failed, written.completed), (jobs(&failed), jobs(&[3])));
+        let changed = data(&world.tree().await).into_iter().filter(|(at, text)| before.get(at) != Some(text));
+        assert_eq!(changed.map(|(at, _)| at).collect::<Vec<_>>(), [path]);
+    }
+    let status = "/batches/bid0000000000/status";
+    world.raw.set_data(status, br#"{"status":"Reporting"}"#, None).await.unwrap();
+    let error = world.queue.write_report(&locked, &BatchReport::default(), now()).await.unwrap_err();
+    assert!(matches!(&error, Error::Conflict(conflict) if conflict.path.to_string() == status), "{error}");
 }

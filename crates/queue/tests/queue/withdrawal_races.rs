@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use queuekeeper_queue::id::JobId;
@@ -146,5 +147,51 @@ async fn a_job_that_leaves_pending_as_a_withdrawal_begins_leaves_all_others_wher
             }
             other => panic!("after {reads} reads: {other:?}, {is_taken}"),
         }
+    }
+}
+
+/// What becomes of the lock of a withdrawal that was cancelled, before the same process withdraws again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meanwhile {
+    /// It is broken.
+    Broken,
+    /// It is there, and another client has written the batch's status.
+    Written,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_a_cancelled_withdrawal_left_is_not_relied_on_when_it_has_become_invalid() {
+    for meanwhile in [Meanwhile::Broken, Meanwhile::Written] {
+        let (world, batch) = world(Stage::Expanded, 7, PER_TRANSACTION).await;
+        let queue = world.queue.clone();
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let is_cancelled = Arc::new(Barrier::new(2));
+        let (mut stop, cancelled) = (Some(stop), Arc::clone(&is_cancelled));
+        let task = tokio::spawn(async move {
+            let report = |_: WithdrawalProgress| {
+                if let Some(stop) = stop.take() {
+                    stop.send(()).unwrap();
+                    // It is cancelled where it is, with most of its jobs before it.
+                    is_cancelled.wait();
+                }
+                ControlFlow::Continue(())
+            };
+            queue.withdraw(batch, BY, now(), report).await
+        });
+        stopped.await.unwrap();
+        task.abort();
+        cancelled.wait();
+        assert!(task.await.unwrap_err().is_cancelled(), "{meanwhile:?}");
+        let [lock, status] = ["lock", "status"].map(|node| format!("/batches/{batch}/{node}"));
+        match meanwhile {
+            Meanwhile::Broken => world.raw.delete(&lock, None).await.unwrap(),
+            Meanwhile::Written => {
+                let (data, _) = world.raw.get_data(&status).await.unwrap();
+                world.raw.set_data(&status, &data, None).await.unwrap();
+            }
+        }
+        let outcome = withdraw(&world.queue, batch, 0).await;
+        assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 }, "{meanwhile:?}");
+        check_withdrawn(&world, batch, 7).await;
     }
 }

@@ -28,9 +28,10 @@ impl Image {
         let was_stopped = std::mem::replace(&mut faults.was_stopped, stopped);
         let (is_released, is_store_released) = (was_stopped.0 && !stopped.0, was_stopped.1 && !stopped.1);
         for state in JobState::ALL.iter().copied() {
-            // After a pause every state has its time anew to be left, and so has Storing after a hold.
+            // After what stopped it a state has its time anew to be left.
             let is_left = std::mem::take(faults.left.get_mut(Some(state)));
-            if is_left || is_released || is_store_released && state == JobState::Storing {
+            let goes_on = is_released && !state.continues_when_paused();
+            if is_left || goes_on || is_store_released && state == JobState::Storing {
                 *faults.left_ms.get_mut(Some(state)) = Some(now_ms);
             }
         }
@@ -78,7 +79,7 @@ impl Image {
                     && self.jobs.figures.locks.len() > 0
                     && self.is_head_blocked(faults, *state),
                 stop: match *state {
-                    _ if self.is_paused() => Some(Stop::Paused),
+                    state if self.is_paused() && !state.continues_when_paused() => Some(Stop::Paused),
                     JobState::Storing if self.is_store_held() => Some(Stop::StoreHeld),
                     _ => None,
                 },

@@ -4,7 +4,7 @@
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, JobState};
-use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, SkipReason, Unlocked};
+use queuekeeper_queue::{BatchReport, ConflictKind, Due, Error, ItemChange, SkipReason, Unlocked};
 
 use super::connected;
 use super::setting::{Handle, ITEMS, Kind, LIMIT, Setting};
@@ -150,6 +150,48 @@ async fn what_was_not_finished_is_not_said_to_be_where_another_has_moved_on() {
         assert!(matches!(error, Error::Conflict(_)), "{trial}: {error}");
         assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{trial}");
         assert!(setting.world.exists(&kind.lock()).await && setting.held().await.is_empty(), "{trial}");
+    }))
+    .await;
+}
+
+/// What is done by hand to an item before a call can be repeated that did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ByHand {
+    /// Lock and mark are removed, as the call would have done.
+    Released,
+    /// The status is written, which has the version then that the call would have given it.
+    Written,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_finished_is_not_said_to_be_where_a_hand_left_what_looks_like_it() {
+    let trials = ITEMS.into_iter().flat_map(|kind| [ByHand::Released, ByHand::Written].map(|hand| (kind, hand)));
+    futures::future::join_all(trials.map(async |(kind, hand)| {
+        let trial = format!("{kind:?} {hand:?}");
+        let setting = Setting::new().await;
+        let handle = kind.take(&setting.queue).await.unwrap().unwrap();
+        let (raw, status) = (&setting.world.raw, format!("{}/status", kind.item()));
+        let (data, _) = raw.get_data(&status).await.unwrap();
+        let first = setting.cut(Point::Unsent(kind.looks() + 1), async || handle.finish(&setting.queue).await).await;
+        assert!(first.is_err_and(|error| error.is_connection()), "{trial}");
+        match hand {
+            ByHand::Released => {
+                let mark = format!("/queuekeeper/held/{}", setting.held().await[0]);
+                for path in [kind.lock(), mark] {
+                    raw.delete(&path, None).await.unwrap();
+                }
+            }
+            ByHand::Written => drop(raw.set_data(&status, &data, None).await.unwrap()),
+        }
+        let error = connected(async || match handle.finish(&setting.queue).await {
+            Err(error) if !error.is_connection() => Ok(error),
+            came => came.map(|()| panic!("{trial}: it was not done")),
+        });
+        let error = error.await;
+        let Error::Conflict(conflict) = &error else { panic!("{trial}: {error}") };
+        let is_lost = matches!(conflict.kind, ConflictKind::LockLost { now: None });
+        assert_eq!(is_lost, hand == ByHand::Released, "{trial}: {error}");
+        assert_eq!(raw.get_data(&status).await.unwrap().0, data, "{trial}");
     }))
     .await;
 }
