@@ -3,6 +3,7 @@
 #[path = "queue"]
 mod queue {
     mod cases;
+    mod creation;
     mod faults;
     mod giving_back;
     mod lists;

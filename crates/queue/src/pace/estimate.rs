@@ -187,6 +187,8 @@ mod tests {
         let of = |reads| estimate.expected().times(reads);
         assert!((of(9).bytes() - 3_240.0).abs() < 1e-6 && (of(9).most() - 4_440.0).abs() < 1e-6, "{:?}", of(9));
         assert_eq!((estimate.reads_within(4_439.0), estimate.reads_within(4_441.0)), (8, 9));
+        let exactly = Expected::exactly(240.0);
+        assert_eq!((exactly.bytes(), exactly.most()), (240.0, 240.0));
         let mut sum = of(4);
         sum += of(5);
         assert!((sum.most() - of(9).most()).abs() < 1e-6, "{sum:?}");

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::id::{BatchId, JobId, RequestId};
+use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::Outcome;
 use queuekeeper_queue::{BulkPlan, CleanUpProgress, Error, Progress, Queue};
 
@@ -178,4 +180,27 @@ async fn a_clean_up_ends_where_the_connection_does_and_blames_no_batch_for_it() 
     let ended = queue.with_jobs_per_transaction(2).clean_up(cut).await;
     assert!(ended.as_ref().is_err_and(Error::is_connection), "{ended:?}");
     assert!(wire.was_cut());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_purged_whole_when_nothing_is_to_be_done_to_it_any_more() {
+    let mut nodes = base();
+    for (number, state) in [(1, "Completed"), (2, "Deleted"), (3, "Processing"), (4, "Completed")] {
+        let path = format!("/access/large/qid{number:010}");
+        let status = format!(r#"{{"status":"{state}"}}"#);
+        let children = [("", ""), ("/status", &status), ("/token", "{}"), ("/notes", ""), ("/notes/today", "x")];
+        nodes.extend(children.map(|(node, data)| (format!("{path}{node}"), data.to_owned())));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    world.raw.create("/access/large/qid0000000004/lock", b"", &EPHEMERAL).await.unwrap();
+    let mut refused = Vec::new();
+    for number in 1..=4 {
+        let request = (AccessQueue::Large, RequestId::new(number));
+        if let Err(error) = world.queue.purge_request(request).await {
+            refused.push((number, matches!(error, Error::Conflict(_))));
+        }
+    }
+    assert_eq!(refused, [(3, false), (4, true)], "one is at work, one is locked");
+    let left = world.raw.list_children("/access/large").await.unwrap().into_iter().collect::<BTreeSet<_>>();
+    assert_eq!(left, ["qid0000000003", "qid0000000004"].map(str::to_owned).into());
 }

@@ -119,6 +119,12 @@ async fn a_step_follows_a_job_whose_priority_was_changed_and_fails_with_what_it_
     };
     assert_eq!(entries().await, ["/jobs/states/provisioning/09-jid0000000001"]);
 
+    // An entry that is there before its time is no obstacle either.
+    step(&world, &mut job).await;
+    world.raw.create("/jobs/states/processing/09-jid0000000001", b"", &PERSISTENT).await.unwrap();
+    step(&world, &mut job).await;
+    assert_eq!(entries().await, ["/jobs/states/processing/09-jid0000000001"]);
+
     // What is refused for the sake of something else is not tried again with a look at the job.
     step(&world, &mut job).await;
     let there = Path::expansion(BatchId::new(5));
@@ -132,7 +138,7 @@ async fn a_step_follows_a_job_whose_priority_was_changed_and_fails_with_what_it_
         assert!(error.to_string().contains("/queuekeeper/expansions/"), "{error}");
         assert_eq!(received(&world).await - before, 2, "the step, and a look for why it was refused: {error}");
     }
-    assert_eq!(entries().await, ["/jobs/states/downloading/09-jid0000000001"]);
+    assert_eq!(entries().await, ["/jobs/states/storing/09-jid0000000001"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

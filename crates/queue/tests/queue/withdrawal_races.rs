@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Error, JobChange, WithdrawalOutcome, WithdrawalProgress};
+use queuekeeper_queue::{Error, JobChange, Queue, WithdrawalOutcome, WithdrawalProgress};
 use queuekeeper_testkit::queue::now;
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wait::{eventually, eventually_some};
+use queuekeeper_testkit::wire::{Cut, Point, Wire};
 
 use super::withdrawal::{BY, PER_TRANSACTION, Stage, check_withdrawn, own, states, take_up, withdraw, world};
 
@@ -194,4 +196,31 @@ async fn a_lock_that_a_cancelled_withdrawal_left_is_not_relied_on_when_it_has_be
         assert_eq!(outcome, WithdrawalOutcome::Withdrawn { jobs: 7 }, "{meanwhile:?}");
         check_withdrawn(&world, batch, 7).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawal_whose_lock_was_made_without_an_answer_is_gone_on_with_and_no_other_batch_is() {
+    let (world, first) = world(Stage::Expanded, 3, PER_TRANSACTION).await;
+    let second = world.queue.create_batch(br#"{"batchID":"v","profile":"demo"}"#, now()).await.unwrap();
+    let wire = Wire::start(shared().await.port()).await;
+    let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
+    let queue = Queue::new(client).with_time_limit(Duration::from_secs(2));
+    let go_on = |_: WithdrawalProgress| ControlFlow::Continue(());
+    // The first request is a look at the batch, the second its lock.
+    wire.arm(Some((Point::Unanswered(2), Cut::Long)));
+    let lost = queue.withdraw(first, BY, now(), go_on).await;
+    assert!(lost.as_ref().is_err_and(Error::is_connection) && wire.was_cut(), "{lost:?}");
+    assert!(world.exists(&format!("/batches/{first}/lock")).await);
+    wire.restore();
+    let again = async |batch| {
+        let is_over = async || match queue.withdraw(batch, BY, now(), go_on).await {
+            Err(error) if error.is_connection() => None,
+            came => Some(came),
+        };
+        eventually_some(Duration::from_secs(30), "there is a connection again", is_over).await.unwrap()
+    };
+    assert_eq!(again(second).await, WithdrawalOutcome::Withdrawn { jobs: 0 });
+    assert!(states(&world, first).await.values().all(|state| *state == JobState::Pending));
+    assert_eq!(again(first).await, WithdrawalOutcome::Withdrawn { jobs: 3 });
+    check_withdrawn(&world, first, 3).await;
 }
