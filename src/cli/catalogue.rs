@@ -35,7 +35,7 @@ commands! {
 
 /// Where the catalogue is.
 #[derive(Clone, Debug, Args)]
-struct PlaceArgs {
+struct ConfigArgs {
     /// The file with the catalogue
     #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
     file: Option<PathBuf>,
@@ -47,8 +47,8 @@ struct PlaceArgs {
 
 /// Compare counters with rows, and the audit log with its hashes
 ///
-/// It reads all rows, which can take long, and changes nothing: a catalogue with an earlier schema is refused, not migrated.
-/// Exits with 1 if anything is wrong.
+/// It reads all rows, which can take long, and changes nothing: a catalogue with an earlier schema is refused, not
+/// migrated. Exits with 1 if anything is wrong.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 struct CheckArgs {
@@ -56,7 +56,7 @@ struct CheckArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 /// Write a consistent copy of a catalogue in SQLite, while it is in use
@@ -73,17 +73,17 @@ struct BackupArgs {
     replace: bool,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 /// Bring the schema of the catalogue up to date, or create it
 ///
-/// Every command that opens a catalogue does so, except `check`, `backup` and `check-config --probe`; this one does nothing
-/// else, and shows what it did. Earlier versions of this program refuse a schema that is newer than theirs.
+/// Every command that opens a catalogue does so, except `check`, `backup` and `check-config --probe`; this one does
+/// nothing else, and shows what it did. Earlier versions of this program refuse a schema that is newer than theirs.
 #[derive(Clone, Debug, Args)]
 struct MigrateArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 impl CatalogueArgs {
@@ -97,7 +97,7 @@ impl CatalogueArgs {
     }
 }
 
-impl PlaceArgs {
+impl ConfigArgs {
     fn url(&self) -> Result<CatalogueUrl, UsageError> {
         let Some(path) = &self.file else {
             let data = DataDirectory::new(self.data.clone().unwrap_or_default());
@@ -110,7 +110,8 @@ impl PlaceArgs {
         file.stores().catalogue().cloned().ok_or_else(none)
     }
 
-    /// A catalogue that exists, as it is: a mistyped path makes no new one, and those who use it may know its schema only.
+    /// A catalogue that exists, as it is: a mistyped path makes no new one, and those who use it may know its schema
+    /// only.
     async fn open(&self) -> anyhow::Result<Catalogue> {
         Ok(Catalogue::open_as_is(self.url()?.expose()).await.map_err(failed)?)
     }

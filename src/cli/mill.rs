@@ -75,7 +75,7 @@ commands! {
 
 /// Where the configuration is.
 #[derive(Clone, Debug, Args)]
-struct PlaceArgs {
+struct ConfigArgs {
     /// The file with the stores, the catalogue and the mill's accounts
     #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
     config_file: Option<PathBuf>,
@@ -85,7 +85,7 @@ struct PlaceArgs {
     data: Option<PathBuf>,
 }
 
-impl PlaceArgs {
+impl ConfigArgs {
     fn read(&self) -> Result<(ConfigFile, MillConfig), UsageError> {
         self.read_by(ConfigFile::read)
     }

@@ -11,7 +11,7 @@ use queuekeeper_catalogue::inventory::Object;
 use queuekeeper_ingest::access::AccessSettings;
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::profile::Profiles;
-use queuekeeper_ingest::rebuild::Place;
+use queuekeeper_ingest::rebuild::NamedRoot;
 use queuekeeper_store::ocfl::{self, Root};
 use queuekeeper_store::{SpaceName, Store, StoreFamilies, StoreName};
 
@@ -23,7 +23,7 @@ use crate::views::objects::Objects;
 
 /// Where the catalogue, the stores and the profiles are.
 #[derive(Clone, Debug, Args)]
-pub(in crate::cli) struct PlaceArgs {
+pub(in crate::cli) struct RepositoryArgs {
     /// The directory of a standalone repository
     #[arg(long = "data", value_name = "DIR", conflicts_with_all = ["config_file", "profiles"])]
     pub(in crate::cli) data: Option<PathBuf>,
@@ -69,7 +69,7 @@ pub(in crate::cli) struct Located {
     pub(in crate::cli) object: ocfl::Object,
 }
 
-impl PlaceArgs {
+impl RepositoryArgs {
     /// Opens the catalogue, which must exist, and reads the profiles.
     pub(in crate::cli) async fn open(&self) -> anyhow::Result<Repository> {
         let (flag, stores, _) = self.settings()?;
@@ -166,10 +166,10 @@ impl Repository {
     pub(in crate::cli) fn with_copies(&self, objects: Objects, mill: Option<MillConfig>) -> Objects {
         let Some(mill) = mill else { return objects };
         let profiles = self.profiles.iter();
-        let places: BTreeMap<_, _> = profiles
+        let roots: BTreeMap<_, _> = profiles
             .map(|profile| (profile.name.to_string(), (profile.store.clone(), profile.space.clone())))
             .collect();
-        objects.with_copies(mill.accounts, Arc::new(move |collection| places.get(collection).cloned()))
+        objects.with_copies(mill.accounts, Arc::new(move |collection| roots.get(collection).cloned()))
     }
 
     /// The object with an ARK of a collection.
@@ -190,12 +190,12 @@ impl Repository {
         Ok(Located { store, space, object })
     }
 
-    /// Where there are items of an object, among the places of all profiles, whether the catalogue has it or not.
+    /// Where there are items of an object, among the roots of all profiles, whether the catalogue has it or not.
     pub(in crate::cli) async fn search(&self, ark: &str) -> anyhow::Result<Vec<Located>> {
         let failed = |why: String| CommandError::new(FAILED, why);
-        let places: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
+        let roots: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
         let mut found = Vec::new();
-        for (store, space) in places {
+        for (store, space) in roots {
             let store = self.store(&store).await?;
             let Some(root) = Root::open_existing(Arc::clone(&store), space.clone())
                 .await
@@ -214,18 +214,18 @@ impl Repository {
     }
 
     /// The storage roots of all profiles, and the names of spaces that have no items.
-    pub(in crate::cli) async fn places(&self) -> anyhow::Result<(Vec<Place>, Vec<String>)> {
+    pub(in crate::cli) async fn roots(&self) -> anyhow::Result<(Vec<NamedRoot>, Vec<String>)> {
         let spaces: BTreeSet<_> = self.profiles.iter().map(|it| (it.store.clone(), it.space.clone())).collect();
-        let (mut places, mut empty) = (Vec::new(), Vec::new());
+        let (mut roots, mut empty) = (Vec::new(), Vec::new());
         for (store, space) in spaces {
             let name = format!("{store}/{space}");
             let opened = Root::open_existing(self.store(&store).await?, space).await;
             match opened.map_err(|error| CommandError::new(FAILED, error.to_string()))? {
-                Some(root) => places.push(Place { name, root }),
+                Some(root) => roots.push(NamedRoot { name, root }),
                 None => empty.push(name),
             }
         }
-        Ok((places, empty))
+        Ok((roots, empty))
     }
 
     async fn store(&self, name: &StoreName) -> anyhow::Result<Arc<dyn Store>> {

@@ -1,5 +1,5 @@
-//! Rebuilding the inventory from what lies in the stores: the OCFL inventories of the objects, and the files that ingest
-//! has added to each version.
+//! Rebuilding the inventory from what lies in the stores: the OCFL inventories of the objects, and the files that
+//! ingest has added to each version.
 //!
 //! What is in no store is not made again: deposits, mails, identifiers of jobs that stored nothing, and the media types
 //! of deposited files.
@@ -27,7 +27,7 @@ const MOST_UNREADABLE: u32 = 20;
 
 /// A storage root, and what it is called: `STORE/SPACE`.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct NamedRoot {
     /// The name.
     pub name: String,
     /// The root.
@@ -68,7 +68,7 @@ pub enum Note {
         /// Why, with the key.
         why: String,
     },
-    /// Rows of which no place has anything.
+    /// Rows of which no storage root has anything.
     Unfounded {
         /// The ARK.
         ark: String,
@@ -77,7 +77,8 @@ pub enum Note {
     },
 }
 
-/// Why a rebuild ended before its end. Repeated, it goes through everything again, and changes what is still to be changed.
+/// Why a rebuild ended before its end. Repeated, it goes through everything again, and changes what is still to be
+/// changed.
 #[derive(Debug, thiserror::Error)]
 pub enum RebuildError {
     /// A store cannot be read.
@@ -129,25 +130,25 @@ impl Unreadable {
     }
 }
 
-/// Makes the rows of the inventory say what the places hold; `note` is called with what was left as it was. Each version is
-/// one transaction. No row of an object or version is removed. Memory grows with the files of the largest version and with
-/// the objects that cannot be read, and not with the number of objects.
+/// Makes the rows of the inventory say what the storage roots hold; `note` is called with what was left as it was. Each
+/// version is one transaction. No row of an object or version is removed. Memory grows with the files of the largest
+/// version and with the objects that cannot be read, and not with the number of objects.
 ///
 /// # Errors
 /// When a store cannot be listed, too many objects in a row cannot be read, or the catalogue cannot be written.
 pub async fn rebuild(
     catalogue: &Catalogue,
-    places: &[Place],
+    roots: &[NamedRoot],
     mut note: impl FnMut(Note),
 ) -> Result<Totals, RebuildError> {
     let (mut totals, mut unreadable) = (Totals::default(), Unreadable::default());
-    for place in places {
-        let mut objects = std::pin::pin!(place.root.objects(None));
+    for named in roots {
+        let mut objects = std::pin::pin!(named.root.objects(None));
         while let Some(found) = objects.next().await {
             let object = match found {
                 Ok(Found::Object(object)) => object,
                 Ok(Found::Other { key, why }) => {
-                    note(Note::Skipped { what: format!("{}/{key}", place.name), why });
+                    note(Note::Skipped { what: format!("{}/{key}", named.name), why });
                     continue;
                 }
                 // The identifier of an object with a long one is in its inventory.
@@ -172,7 +173,7 @@ pub async fn rebuild(
             }
         }
     }
-    unfounded(catalogue, places, &mut unreadable, &mut note).await?;
+    unfounded(catalogue, roots, &mut unreadable, &mut note).await?;
     totals.unreadable = unreadable.known.len() as u64;
     totals.counters = catalogue.recount_inventory().await?;
     Ok(totals)
@@ -195,8 +196,8 @@ async fn one(catalogue: &Catalogue, object: &Object, totals: &mut Totals) -> Res
     Ok(())
 }
 
-/// Reads the content of files whose rows have the same digest and another size: a row is as good a witness as a store, and
-/// content that was cut off must not become what is recorded.
+/// Reads the content of files whose rows have the same digest and another size: a row is as good a witness as a store,
+/// and content that was cut off must not become what is recorded.
 async fn prove_sizes(catalogue: &Catalogue, snapshot: &Snapshot, new: &NewVersion, files: &[File]) -> Result<(), Stop> {
     let mut after = String::new();
     loop {
@@ -223,10 +224,10 @@ async fn prove_sizes(catalogue: &Catalogue, snapshot: &Snapshot, new: &NewVersio
     }
 }
 
-/// Finds rows of objects and versions that no place has.
+/// Finds rows of objects and versions that no storage root has.
 async fn unfounded(
     catalogue: &Catalogue,
-    places: &[Place],
+    roots: &[NamedRoot],
     unreadable: &mut Unreadable,
     note: &mut impl FnMut(Note),
 ) -> Result<(), RebuildError> {
@@ -237,9 +238,9 @@ async fn unfounded(
         after.clone_from(&last.ark);
         for row in rows {
             let (mut head, mut failure) = (None, None);
-            for place in places {
-                // An ARK that no object can have is in no place; a damaged object was skipped by name.
-                let Ok(object) = place.root.object(&row.ark) else { continue };
+            for named in roots {
+                // An ARK that no object can have is in no root; a damaged object was skipped by name.
+                let Ok(object) = named.root.object(&row.ark) else { continue };
                 head = match object.read().await.map_err(Stop::from) {
                     Ok(snapshot) => snapshot.map(|snapshot| snapshot.inventory().head()),
                     Err(Stop::Skip(_)) => Some(row.current_version),
@@ -254,7 +255,7 @@ async fn unfounded(
                 }
             }
             match failure.filter(|_| head.is_none()) {
-                // Whether a place has it is not known.
+                // Whether a root has it is not known.
                 Some(error) => {
                     unreadable.add(&row.ark, error)?.into_iter().for_each(&mut *note);
                     continue;

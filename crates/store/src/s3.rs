@@ -1,9 +1,9 @@
 //! A store in buckets of S3, or of a service that speaks its protocol.
 //!
-//! Requests go through the AWS SDK, which signs them and reads the answers. Repetitions, limits of time and of requests at
-//! once are ours (in `call`), and the SDK's are off. From a space to bytes:
+//! Requests go through the AWS SDK, which signs them and reads the answers. Repetitions, limits of time and of requests
+//! at once are ours (in `call`), and the SDK's are off. From a space to bytes:
 //!
-//! - [`config`], [`place`], [`credentials`]: what is configured; `client`: the SDK's client for it;
+//! - [`config`], [`location`], [`credentials`]: what is configured; `client`: the SDK's client for it;
 //! - `call`, `failure`: one request, and what it fails with;
 //! - `spaces`, `list`, `head`, `get`, `presign`: reading; `put`, `upload`, `copy`, `remove`, `restore`: changing;
 //! - `probe`, `forms`: what the service really does, found out before the first change.
@@ -46,7 +46,7 @@ mod found;
 mod get;
 mod head;
 mod list;
-pub mod place;
+pub mod location;
 mod presign;
 mod probe;
 mod put;
@@ -58,7 +58,7 @@ mod upload;
 
 pub use config::{Addressing, S3Config, Timeouts};
 pub use credentials::{AccessKey, Credentials};
-pub use place::Place;
+pub use location::Location;
 
 use failure::Target;
 use found::Found;
@@ -77,7 +77,7 @@ pub struct S3Store {
 
 struct Inner {
     name: StoreName,
-    place: Place,
+    location: Location,
     target: Target,
     region: Option<String>,
     is_aws: bool,
@@ -110,7 +110,7 @@ impl S3Store {
         let client = match client::client(&config).await {
             Ok(client) => client,
             Err(kind) => {
-                let subject = config.place.to_string();
+                let subject = config.location.to_string();
                 return Err(Error { store: config.name, operation: Operation::Probe, subject, kind });
             }
         };
@@ -120,9 +120,9 @@ impl S3Store {
         let counted = metrics.clone();
         let limit = ConcurrencyLimit::new(config.concurrency, move |allowed| counted.limit(allowed));
         let inner = Inner {
-            target: Target { endpoint, place: config.place.to_string() },
+            target: Target { endpoint, location: config.location.to_string() },
             name: config.name,
-            place: config.place,
+            location: config.location,
             is_aws: config.endpoint.is_none(),
             region,
             client,
@@ -158,7 +158,7 @@ impl Store for S3Store {
 
     async fn spaces(&self) -> Result<Vec<SpaceName>, Error> {
         let inner = &self.inner;
-        inner.spaces().await.map_err(|kind| inner.error(Operation::Spaces, &inner.place, kind))
+        inner.spaces().await.map_err(|kind| inner.error(Operation::Spaces, &inner.location, kind))
     }
 
     async fn create_space(&self, space: &SpaceName) -> Result<bool, Error> {
@@ -242,7 +242,7 @@ impl Store for S3Store {
 
     async fn probe(&self) -> Result<Capabilities, Error> {
         let inner = &self.inner;
-        inner.capabilities().await.map_err(|kind| inner.error(Operation::Probe, &inner.place, kind))
+        inner.capabilities().await.map_err(|kind| inner.error(Operation::Probe, &inner.location, kind))
     }
 
     async fn remove_probe_bucket(&self) -> Result<bool, Error> {
@@ -251,12 +251,12 @@ impl Store for S3Store {
             return Ok(false);
         }
         let space = probe::space();
-        let bucket = inner.place.bucket(&space).unwrap_or_default();
+        let bucket = inner.location.bucket(&space).unwrap_or_default();
         inner.delete_space(&space).await.map_err(|kind| inner.error(Operation::DeleteSpace, &bucket, kind))
     }
 
     async fn sweep(&self, before: Timestamp) -> Result<u64, Error> {
         let inner = &self.inner;
-        inner.sweep(before).await.map_err(|kind| inner.error(Operation::Sweep, &inner.place, kind))
+        inner.sweep(before).await.map_err(|kind| inner.error(Operation::Sweep, &inner.location, kind))
     }
 }

@@ -11,7 +11,7 @@ use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
 use crate::cli::prompt::Interrupts;
-use crate::cli::repository::{PlaceArgs, Repository};
+use crate::cli::repository::{Repository, RepositoryArgs};
 use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
 
@@ -20,21 +20,21 @@ const MOST_LISTED: usize = 1000;
 
 /// Rebuild the inventory from the objects in the stores of the profiles, after a catalogue was lost or damaged
 ///
-/// A catalogue that does not exist is created; a damaged file is moved away first, with its -wal and -shm. Missing rows are
-/// added and rows that differ are corrected; rows of objects and versions that no store has are listed, and never removed. An
-/// object that cannot be recorded is skipped, and the reason printed; so is one that cannot be read from its store, but after
-/// 20 of these in a row the command ends. After an interruption, the same command resumes. At the end it checks the catalogue,
-/// as `catalogue check` does.
+/// A catalogue that does not exist is created; a damaged file is moved away first, with its -wal and -shm. Missing rows
+/// are added and rows that differ are corrected; rows of objects and versions that no store has are listed, and never
+/// removed. An object that cannot be recorded is skipped, and the reason printed; so is one that cannot be read from
+/// its store, but after 20 of these in a row the command ends. After an interruption, the same command resumes. At the
+/// end it checks the catalogue, as `catalogue check` does.
 ///
-/// What no store has cannot be rebuilt: deposits, mails, the audit log, and the media types of deposited files. Added rows have
-/// the times at which the versions were stored.
+/// What no store has cannot be rebuilt: deposits, mails, the audit log, and the media types of deposited files. Added
+/// rows have the times at which the versions were stored.
 ///
-/// A newly created catalogue has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue has that of the
-/// lost one: delete that znode when no process has the lost one open. With --data, which is refused while the repository runs,
-/// the next start of the repository accepts the new one.
+/// A newly created catalogue has a new UUID, which daemons refuse as long as the znode /queuekeeper/catalogue has that
+/// of the lost one: delete that znode when no process has the lost one open. With --data, which is refused while the
+/// repository runs, the next start of the repository accepts the new one.
 ///
-/// Exits with 1 if the check finds something or a store is not reachable, and with 6 if something was skipped or could not be
-/// read, or if there are rows without an object.
+/// Exits with 1 if the check finds something or a store is not reachable, and with 6 if something was skipped or could
+/// not be read, or if there are rows without an object.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RebuildArgs {
@@ -46,7 +46,7 @@ pub(super) struct RebuildArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 }
 
 /// What was done.
@@ -62,7 +62,8 @@ struct Report {
     versions_added: u64,
     versions_corrected: u64,
     counters_corrected: u64,
-    /// What was skipped, what could not be read, and rows of which no store has anything; at most 1,000 of each are listed.
+    /// What was skipped, what could not be read, and rows of which no store has anything; at most 1,000 of each are
+    /// listed.
     skipped: Notes,
     unreadable: Notes,
     unfounded: Notes,
@@ -107,14 +108,14 @@ impl RebuildArgs {
     }
 
     async fn rebuild(&self, repository: &Repository, interrupts: &Interrupts) -> anyhow::Result<Report> {
-        let (places, empty) = interrupts.unless(Box::pin(repository.places())).await??;
-        if places.is_empty() {
+        let (roots, empty) = interrupts.unless(Box::pin(repository.roots())).await??;
+        if roots.is_empty() {
             let why = "the spaces of the profiles have no objects; nothing was done";
             return Err(CommandError::new(REFUSED, why).into());
         }
         let [mut skipped, mut unreadable, mut unfounded] = [(); 3].map(|()| Notes::default());
         let spinner = Spinner::start("reading objects");
-        let work = rebuild(&repository.catalogue, &places, |note| match note {
+        let work = rebuild(&repository.catalogue, &roots, |note| match note {
             Note::Skipped { what, why } => skipped.add(what, why),
             Note::Unreadable { what, why } => {
                 // At once: it may end before there is a report.
@@ -142,7 +143,7 @@ impl RebuildArgs {
         Ok(Report {
             catalogue: repository.catalogue.place().to_owned(),
             id: repository.catalogue.id().to_string(),
-            spaces: places.into_iter().map(|place| place.name).collect(),
+            spaces: roots.into_iter().map(|named| named.name).collect(),
             empty,
             objects,
             versions_same: same,
@@ -157,7 +158,8 @@ impl RebuildArgs {
     }
 }
 
-/// The lock of a repository that does not run: what is stored and not recorded yet would be recorded without its media types.
+/// The lock of a repository that does not run: what is stored and not recorded yet would be recorded without its media
+/// types.
 fn unused(data: &DataDirectory) -> anyhow::Result<File> {
     let why = || format!("{} is used by another process; stop the repository first", data.path().display());
     Ok(data.lock_unused()?.ok_or_else(|| CommandError::new(REFUSED, why()))?)

@@ -9,7 +9,7 @@ use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_store::error::shortened;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::session::{MillActArgs, MillSession};
 use super::verify::Named;
 use crate::cli::UsageError;
@@ -23,9 +23,9 @@ use crate::server;
 
 /// Record the content of a space that has no record yet
 ///
-/// Each item is read and recorded as it was read: as an event in your name, and in the content index. From then on, policies
-/// copy it. Items that have a record keep it; each item that is left as it is gets a line. If the command is interrupted,
-/// adopted items stay adopted, and the same command resumes. Exits with 7 if any item was left.
+/// Each item is read and recorded as it was read: as an event in your name, and in the content index. From then on,
+/// policies copy it. Items that have a record keep it; each item that is left as it is gets a line. If the command is
+/// interrupted, adopted items stay adopted, and the same command resumes. Exits with 7 if any item was left.
 #[derive(Clone, Debug, Args)]
 pub(super) struct AdoptArgs {
     /// A space of an account in a store; the store by its name, or by its number in policies
@@ -44,7 +44,7 @@ pub(super) struct AdoptArgs {
     reason: Option<String>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use queuekeeper_mill::audit::tsv::AuditTable;
 use queuekeeper_mill::bit::verify::Scope;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::verify::Named;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, NOT_FOUND};
@@ -33,7 +33,7 @@ pub(super) struct AuditArgs {
     format: Format,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

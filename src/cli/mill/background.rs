@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use queuekeeper_mill::bit::verify::Scope;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::session::MillActArgs;
 use crate::cli::UsageError;
 use crate::cli::actor::AuditArgs;
@@ -15,7 +15,8 @@ use crate::views::mill::{CheckFilter, CheckScope, KeyText, RequestedCheckItem};
 
 /// List requested checks, their progress, and what they found
 ///
-/// The last one of each space and item that was requested by mill verify --background, the pages of the mill, or the API.
+/// The last one of each space and item that was requested by mill verify --background, the pages of the mill, or the
+/// API.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ChecksArgs {
@@ -28,7 +29,7 @@ pub(super) struct ChecksArgs {
     before: Option<u64>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -90,7 +91,7 @@ pub(super) async fn ask(
     scope: &Scope,
     is_dry_run: bool,
     reason: Option<String>,
-    place: PlaceArgs,
+    place: ConfigArgs,
     audit: AuditArgs,
 ) -> anyhow::Result<()> {
     let reason = match reason {

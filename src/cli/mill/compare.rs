@@ -12,7 +12,7 @@ use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_store::error::shortened;
 use serde_json::json;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::verify::Named;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
@@ -25,9 +25,10 @@ use crate::views::show::visible_json;
 
 /// Compare what a store lists with the content index, without reading content
 ///
-/// One line for each item that is stored but not recorded, recorded but not stored, or has another size, checksum or entity tag
-/// than recorded; each difference is checked a second time before it is printed. Nothing is changed. Exits with 7 if anything
-/// differs. If the listing fails midway, the command fails, regardless of what it printed until then.
+/// One line for each item that is stored but not recorded, recorded but not stored, or has another size, checksum or
+/// entity tag than recorded; each difference is checked a second time before it is printed. Nothing is changed. Exits
+/// with 7 if anything differs. If the listing fails midway, the command fails, regardless of what it printed until
+/// then.
 #[derive(Clone, Debug, Args)]
 pub(super) struct CompareArgs {
     /// A space of an account in a store, or all of them; the store by its name, or by its number in policies
@@ -37,8 +38,8 @@ pub(super) struct CompareArgs {
     )]
     what: Named,
 
-    /// Keep the result: a table in the account's space for reports, and a summary in the catalogue, which the pages and the API
-    /// show
+    /// Keep the result: a table in the account's space for reports, and a summary in the catalogue, which the pages and
+    /// the API show
     #[arg(long)]
     keep: bool,
 
@@ -47,7 +48,7 @@ pub(super) struct CompareArgs {
     format: Format,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

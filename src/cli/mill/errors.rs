@@ -7,7 +7,7 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser 
 use jiff::Timestamp;
 use queuekeeper_mill::bit::verify::Scope;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::session::{MillActArgs, MillSession};
 use super::verify::Named;
 use crate::actions::mill::{Resolution, WrongCopy};
@@ -30,7 +30,7 @@ pub(super) struct ErrorsArgs {
     after: u64,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -49,10 +49,10 @@ pub(super) struct RepairArgs {
 /// resolutions are possible, and whether one is in progress. Overwritten content is kept aside.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, again in its own
-    /// place; correct appends an event that corrects the record to what the content and the other record prove; adopt records
-    /// content that has no record; accept records content that another program changed; drop closes the bit error, and the next
-    /// check that finds the same opens a new one
+    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, again in its
+    /// own place; correct appends an event that corrects the record to what the content and the other record prove;
+    /// adopt records content that has no record; accept records content that another program changed; drop closes the
+    /// bit error, and the next check that finds the same opens a new one
     #[arg(
         value_name = "RESOLUTION",
         value_parser = PossibleValuesParser::new(Resolution::ALL.map(Resolution::as_str)).try_map(|name| {
@@ -68,7 +68,8 @@ pub(super) struct ResolveArgs {
 /// Of which copy a bit error is to be resolved, and why.
 #[derive(Clone, Debug, Args)]
 struct DecisionArgs {
-    /// The number of a bit error, or an item as ACCOUNT/STORE/SPACE/KEY; the store by its name, or by its number in policies
+    /// The number of a bit error, or an item as ACCOUNT/STORE/SPACE/KEY; the store by its name, or by its number in
+    /// policies
     #[arg(
         value_name = "NUMBER|ITEM",
         value_parser = OsStringValueParser::new().try_map(|text| ErrorOf::parse(&text))

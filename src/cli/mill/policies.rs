@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{OutputArgs, Screen, without_csv};
 use crate::cli::words::ago;
@@ -18,7 +18,7 @@ pub(super) struct PoliciesArgs {
     account: Option<String>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

@@ -6,7 +6,7 @@ use clap::Args;
 use queuekeeper_mill::policy::{self, ACCOUNTS_FILE, Editable, Pair, Waiting, policy_file};
 use queuekeeper_store::StoreFamilies;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::session::{MillActArgs, MillSession};
 use crate::cli::UsageError;
 use crate::cli::commands::commands;
@@ -34,16 +34,16 @@ commands! {
 
 /// Check the policy files, and show which copies each would stop maintaining
 ///
-/// Additions in a file are in force as soon as mill run has read it. A change that would stop maintaining copies waits for mill
-/// policy apply. Exits with 1 if a file cannot be used.
+/// Additions in a file are in force as soon as mill run has read it. A change that would stop maintaining copies waits
+/// for mill policy apply. Exits with 1 if a file cannot be used.
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
-/// Show what a policy would do in place of the one in force: items and bytes to copy, and copies that would no longer be
-/// maintained
+/// Show what a policy would do in place of the one in force: items and bytes to copy, and copies that would no longer
+/// be maintained
 ///
 /// Figures are taken from the content index. Exits with 1 if the policy cannot be carried out.
 #[derive(Clone, Debug, Args)]
@@ -58,7 +58,7 @@ struct PlanArgs {
     policy: Option<PathBuf>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

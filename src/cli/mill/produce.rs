@@ -12,7 +12,7 @@ use queuekeeper_mill::producer::{PRODUCER, Step};
 use queuekeeper_mill::run::{MillSettings, SEES_DUE};
 use queuekeeper_store::StoreFamilies;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::bit::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
@@ -23,17 +23,18 @@ use crate::server;
 
 /// Create due tasks once, as mill run does regularly, then exit
 ///
-/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; a loop in progress is continued, whichever
-/// process began it, until it is done or --queue-limit is reached.
+/// For cron, beside workers that run elsewhere. A loop that is not due is not begun; a loop in progress is continued,
+/// whichever process began it, until it is done or --queue-limit is reached.
 ///
-/// With --now, the next loop of copies or checks is due now, and with it the reports on the integrity of all spaces: the process that
-/// leads the loop begins it within a minute, once the last one is done, and this command prints where the reports will be. It
-/// changes nothing else, and is safe while a mill is running. If that process has died, another one begins the loop
-/// within six minutes. With --once as well, this command does what is due itself, unless another process leads.
+/// With --now, the next loop of copies or checks is due now, and with it the reports on the integrity of all spaces:
+/// the process that leads the loop begins it within a minute, once the last one is done, and this command prints where
+/// the reports will be. It changes nothing else, and is safe while a mill is running. If that process has died, another
+/// one begins the loop within six minutes. With --once as well, this command does what is due itself, unless another
+/// process leads.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProduceArgs {
-    /// What to do: request missing copies, checks of all content, counts of spaces, or one task for each account that does
-    /// nothing; or remove what no longer needs to be kept aside
+    /// What to do: request missing copies, checks of all content, counts of spaces, or one task for each account that
+    /// does nothing; or remove what no longer needs to be kept aside
     #[arg(value_name = "PRODUCER")]
     producer: ProducerName,
 
@@ -41,7 +42,8 @@ pub(super) struct ProduceArgs {
     #[arg(long, required_unless_present = "now")]
     once: bool,
 
-    /// Begin the next loop of copies, or of checks with their reports, although it is not due, as soon as the last one is done
+    /// Begin the next loop of copies, or of checks with their reports, although it is not due, as soon as the last one
+    /// is done
     #[arg(long)]
     now: bool,
 
@@ -61,7 +63,7 @@ pub(super) struct ProduceArgs {
     bit: BitArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
@@ -13,14 +13,14 @@ use crate::views::show::{Ago, machine};
 
 /// Show the queues, the loops and the workers, and what is stalled
 ///
-/// Exits with 1 if something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot be read
-/// or wait for an admin, kinds of tasks without workers, pauses of more than a day, bit errors, or incomplete reports on
-/// integrity.
+/// Exits with 1 if something is stalled: dead letters, held tasks, spaces that cannot be scanned, policies that cannot
+/// be read or wait for an admin, kinds of tasks without workers, pauses of more than a day, bit errors, or incomplete
+/// reports on integrity.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct QueuesArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

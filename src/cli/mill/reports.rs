@@ -7,7 +7,7 @@ use clap::Args;
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
@@ -16,7 +16,8 @@ use crate::views::mill::{Mill, OpenReport, ReportDetail, ReportFilter, ReportFor
 use crate::views::parameter::OneOf;
 use crate::views::show::{machine, visible};
 
-/// List the reports on the integrity of spaces, newest loop first; show one; or write one of its files to standard output
+/// List the reports on the integrity of spaces, newest loop first; show one; or write one of its files to standard
+/// output
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ReportsArgs {
@@ -24,9 +25,9 @@ pub(super) struct ReportsArgs {
     #[arg(value_name = "NUMBER")]
     number: Option<u64>,
 
-    /// Write this file of the report: tsv is the table of all items, coverage the table of what it covers, json both in one
-    /// document; csv is the table of all items for spreadsheets, premis the checks as PREMIS events, seal the list of the other
-    /// files with their SHA-256
+    /// Write this file of the report: tsv is the table of all items, coverage the table of what it covers, json both in
+    /// one document; csv is the table of all items for spreadsheets, premis the checks as PREMIS events, seal the list
+    /// of the other files with their SHA-256
     #[arg(long, value_name = "FORMAT", requires = "number")]
     file: Option<OneOf<ReportFormat>>,
 
@@ -55,7 +56,7 @@ pub(super) struct ReportsArgs {
     after: u64,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

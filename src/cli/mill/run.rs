@@ -8,7 +8,7 @@ use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::run::MillSettings;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::bit::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::mail::MailArgs;
@@ -18,12 +18,12 @@ use crate::server;
 
 /// Run the mill's workers and loops until stopped
 ///
-/// Any number of such processes, on any number of hosts, share the work if the catalogue is in PostgreSQL; one of them leads
-/// each loop. Changes by daemons and queuekeeper store are copied within seconds, all others by the next loop.
+/// Any number of such processes, on any number of hosts, share the work if the catalogue is in PostgreSQL; one of them
+/// leads each loop. Changes by daemons and queuekeeper store are copied within seconds, all others by the next loop.
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     /// The number of tasks that are processed at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -58,13 +58,13 @@ pub(super) struct RunArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 6)]
     thorough_every: u64,
 
-    /// How long a copy is kept after its source was deleted, and how long content that was deleted or overwritten in a copy is
-    /// kept aside
+    /// How long a copy is kept after its source was deleted, and how long content that was deleted or overwritten in a
+    /// copy is kept aside
     #[arg(long, value_name = "DURATION", default_value = "30d")]
     delete_after: PrometheusDuration,
 
-    /// The number of items of a space that may be deleted or overwritten in a store within a day; the larger of this and
-    /// --brake.percent applies
+    /// The number of items of a space that may be deleted or overwritten in a store within a day; the larger of this
+    /// and --brake.percent applies
     #[arg(long = "brake.items", value_name = "NUMBER", default_value_t = 100)]
     brake_items: u32,
 

@@ -5,7 +5,7 @@ use queuekeeper_catalogue::Catalogue;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::actions::audit::Audit;
 use crate::actions::mill::MillActions;
 use crate::actions::{Actor, Reason};
@@ -23,7 +23,7 @@ pub(super) struct MillActArgs {
     reason: String,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,
@@ -40,7 +40,7 @@ pub(super) struct MillSession {
 }
 
 impl MillActArgs {
-    pub(super) fn new(reason: String, place: PlaceArgs, audit: AuditArgs) -> Self {
+    pub(super) fn new(reason: String, place: ConfigArgs, audit: AuditArgs) -> Self {
         Self { reason, place, audit }
     }
 

@@ -8,7 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use jiff::Timestamp;
 use queuekeeper_store::Key;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
@@ -39,13 +39,13 @@ pub(super) struct SpacesArgs {
     #[arg(long, value_name = "TEXT", default_value = "")]
     prefix: String,
 
-    /// Spaces after this one, or items after this key, as printed at the end of the previous list; a key is taken as it is, without
-    /// decoding. In JSON, `next` of items is percent-encoded, like `key_encoded`
+    /// Spaces after this one, or items after this key, as printed at the end of the previous list; a key is taken as it
+    /// is, without decoding. In JSON, `next` of items is percent-encoded, like `key_encoded`
     #[arg(long, value_name = "NAME|KEY", allow_hyphen_values = true)]
     after: Option<OsString>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

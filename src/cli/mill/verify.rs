@@ -9,7 +9,7 @@ use queuekeeper_mill::bit::verify::{Said, Scope, Totals};
 use queuekeeper_store::error::shortened;
 use queuekeeper_store::{Key, SpaceName};
 
-use super::{PlaceArgs, background};
+use super::{ConfigArgs, background};
 use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::Lines;
@@ -22,9 +22,9 @@ use crate::views::mill;
 
 /// Check content now: read it, and compare it with its store, the content index and the audit log
 ///
-/// One line for each item that is wrong or could not be checked. Results are recorded like those of a loop: proofs, and bit
-/// errors for what is wrong. Content is read regardless of the proof that is configured for the store. Exits with 7 if anything
-/// is wrong or could not be checked.
+/// One line for each item that is wrong or could not be checked. Results are recorded like those of a loop: proofs, and
+/// bit errors for what is wrong. Content is read regardless of the proof that is configured for the store. Exits with 7
+/// if anything is wrong or could not be checked.
 ///
 /// With --background, the workers of the mill do the same; mill checks shows their progress and what they found.
 #[derive(Clone, Debug, Args)]
@@ -49,7 +49,7 @@ pub(super) struct VerifyArgs {
     reason: Option<String>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,

@@ -3,7 +3,7 @@
 use clap::Args;
 use queuekeeper_store::StoreFamilies;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_PROVEN};
 use crate::cli::output;
 use crate::cli::words::count;
@@ -13,16 +13,17 @@ use crate::views::mill;
 
 /// Check that no report of an account was changed, removed or inserted
 ///
-/// Each report has a seal with the SHA-256 of its files and of the previous seal. The chain is followed from the last seal,
-/// which is in the catalogue, to the first, and each file is read. One line for each problem; exits with 7 if there is any.
+/// Each report has a seal with the SHA-256 of its files and of the previous seal. The chain is followed from the last
+/// seal, which is in the catalogue, to the first, and each file is read. One line for each problem; exits with 7 if
+/// there is any.
 #[derive(Clone, Debug, Args)]
 pub(super) struct VerifyReportsArgs {
     /// The account
     #[arg(value_name = "ACCOUNT")]
     account: String,
 
-    /// Use only the store, not the catalogue, which need not be in the file: the last seal is then the one with the highest
-    /// number
+    /// Use only the store, not the catalogue, which need not be in the file: the last seal is then the one with the
+    /// highest number
     #[arg(long)]
     store_only: bool,
 
@@ -31,7 +32,7 @@ pub(super) struct VerifyReportsArgs {
     seal: Option<String>,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 }
 
 /// A SHA-256 in hexadecimal, in small letters.

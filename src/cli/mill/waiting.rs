@@ -3,7 +3,7 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use super::PlaceArgs;
+use super::ConfigArgs;
 use super::session::{MillActArgs, MillSession};
 use crate::actions::mill::{Decided, TaskDecision};
 use crate::cli::exit::{CommandError, IN_PART, NOT_FOUND};
@@ -28,7 +28,7 @@ pub(super) struct HeldArgs {
     after: u64,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -47,7 +47,7 @@ pub(super) struct DeadLettersArgs {
     after: u64,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,

@@ -18,15 +18,15 @@ use serde::Serialize;
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
-use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
+use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
 use crate::mirror::words::{counted, size};
 
 /// Read the files of a version into a directory, or one of them to standard output
 ///
-/// Each file appears when all of it has been read and has the digest in the object's inventory. Existing files with the same
-/// content are kept, so the same command resumes after an interruption; other files are not overwritten, and symbolic links are
-/// not followed. An interrupted command leaves a file *.part, which the same command replaces. Exits with 3 if a file or a link
-/// is in the way, and with 6 if some files could not be read.
+/// Each file appears when all of it has been read and has the digest in the object's inventory. Existing files with the
+/// same content are kept, so the same command resumes after an interruption; other files are not overwritten, and
+/// symbolic links are not followed. An interrupted command leaves a file *.part, which the same command replaces. Exits
+/// with 3 if a file or a link is in the way, and with 6 if some files could not be read.
 ///
 /// Content is written to standard output as it is read: if the exit code is not 0, discard it.
 #[derive(Clone, Debug, Args)]
@@ -51,7 +51,7 @@ pub(super) struct GetArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 }
 
 /// What was read.

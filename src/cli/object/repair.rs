@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
 use crate::cli::prompt::Interrupts;
-use crate::cli::repository::{Located, ObjectName, PlaceArgs, Repository};
+use crate::cli::repository::{Located, ObjectName, Repository, RepositoryArgs};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs, store};
 use crate::mirror::words::counted;
@@ -27,16 +27,17 @@ use held::Held;
 
 /// Finish or roll back an interrupted write
 ///
-/// It shows what it will do, and prompts; a sound object is not changed. Content that an inventory names is never changed:
-/// `object verify` finds damaged content, which this command does not repair. An object whose first version was never recorded
-/// is found by its ARK in the spaces of all profiles.
+/// It shows what it will do, and prompts; a sound object is not changed. Content that an inventory names is never
+/// changed: `object verify` finds damaged content, which this command does not repair. An object whose first version
+/// was never recorded is found by its ARK in the spaces of all profiles.
 ///
-/// Meanwhile it holds the object's lock in the queue, and it is refused while a job stores the object. With --data, the queue
-/// is the running repository's; a repository that is not running cannot be started meanwhile. After SIGINT, SIGTERM or SIGHUP,
-/// and when its session with ZooKeeper is lost, it begins no further write, and shows what is left; the same command resumes.
+/// Meanwhile it holds the object's lock in the queue, and it is refused while a job stores the object. With --data, the
+/// queue is the running repository's; a repository that is not running cannot be started meanwhile. After SIGINT,
+/// SIGTERM or SIGHUP, and when its session with ZooKeeper is lost, it begins no further write, and shows what is left;
+/// the same command resumes.
 ///
-/// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet, and with
-/// 6 if content was left that a job may still be storing, or if it was stopped after it had begun.
+/// Exits with 0 if the object is sound or was repaired, with 3 if it is being stored or nothing could be removed yet,
+/// and with 6 if content was left that a job may still be storing, or if it was stopped after it had begun.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct RepairArgs {
@@ -63,7 +64,7 @@ pub(super) struct RepairArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::repair::check_queue;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND};
 use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
-use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
+use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs};
 use crate::mirror::words::size;
@@ -64,7 +64,7 @@ pub(super) struct RequestArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use crate::cli::exit::CommandError;
 use crate::cli::mill::decide;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
-use crate::cli::repository::{ObjectName, PlaceArgs};
+use crate::cli::repository::{ObjectName, RepositoryArgs};
 use crate::cli::words::{ago, argument, moment};
 use crate::mirror::words::{counted, size};
 use crate::views::mill::BitErrorItem;
@@ -15,8 +15,8 @@ use crate::views::show::visible;
 
 /// Show an object: its versions, the files of one of them, and where it is stored
 ///
-/// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object or
-/// the version.
+/// Up to 100 versions and 500 files are listed. Exits with 4 if there is no catalogue, or it does not have the object
+/// or the version.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct ShowArgs {
@@ -35,7 +35,7 @@ pub(super) struct ShowArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 }
 
 impl ShowArgs {

@@ -7,14 +7,14 @@ use serde::Serialize;
 use super::compare::{Difference, Differences, compare_rows};
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{OutputArgs, Spinner, without_csv};
-use crate::cli::repository::{ObjectName, PlaceArgs, Repository};
+use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
 use crate::mirror::words::{counted, size};
 
 /// Read all content of an object, and compare it with its inventory, the sidecars and the catalogue
 ///
-/// Each difference is a line; beyond 1,000, differences are only counted. A version that is being written or recorded meanwhile
-/// is also a difference. Exits with 0 if there is none, with 1 if there is any or the object cannot be
-/// read, and with 4 if there is no catalogue, or it does not have the object.
+/// Each difference is a line; beyond 1,000, differences are only counted. A version that is being written or recorded
+/// meanwhile is also a difference. Exits with 0 if there is none, with 1 if there is any or the object cannot be read,
+/// and with 4 if there is no catalogue, or it does not have the object.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct VerifyArgs {
@@ -25,7 +25,7 @@ pub(super) struct VerifyArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: PlaceArgs,
+    place: RepositoryArgs,
 }
 
 /// What was found.

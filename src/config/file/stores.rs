@@ -79,7 +79,9 @@ impl Location {
     fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Directory(one), Self::Directory(other)) => one.starts_with(other) || other.starts_with(one),
-            (Self::S3(one), Self::S3(other)) => one.endpoint == other.endpoint && one.place.overlaps(&other.place),
+            (Self::S3(one), Self::S3(other)) => {
+                one.endpoint == other.endpoint && one.location.overlaps(&other.location)
+            }
             (Self::Directory(_), Self::S3(_)) | (Self::S3(_), Self::Directory(_)) => false,
         }
     }
@@ -182,7 +184,7 @@ impl StoreSettings {
         match self.stores.get(store) {
             None => Err(format!("there is no {store} below stores")),
             Some(Location::Directory(_)) => Err(format!("{store} is a directory, which sends no messages")),
-            Some(Location::S3(config)) => config.place.objects_of(space),
+            Some(Location::S3(config)) => config.location.objects_of(space),
         }
     }
 

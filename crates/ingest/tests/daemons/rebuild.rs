@@ -7,7 +7,7 @@ use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::identifiers::{Request, Reserved};
 use queuekeeper_catalogue::inventory::{File, Object, Version};
 use queuekeeper_ingest::manifest::ManifestProfile;
-use queuekeeper_ingest::rebuild::{Note, Place, RebuildError, Totals, rebuild};
+use queuekeeper_ingest::rebuild::{NamedRoot, Note, RebuildError, Totals, rebuild};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::ocfl::Root;
@@ -58,9 +58,9 @@ async fn inventory(catalogue: &Catalogue) -> Figures {
     all.into_iter().filter(|((counter, _), _)| of.contains(counter)).collect()
 }
 
-async fn rebuilt(catalogue: &Catalogue, places: &[Place]) -> (Totals, Vec<Note>) {
+async fn rebuilt(catalogue: &Catalogue, roots: &[NamedRoot]) -> (Totals, Vec<Note>) {
     let mut notes = Vec::new();
-    let totals = rebuild(catalogue, places, |note| notes.push(note)).await.unwrap();
+    let totals = rebuild(catalogue, roots, |note| notes.push(note)).await.unwrap();
     let findings = catalogue.check().await.unwrap();
     assert!(findings.is_empty(), "{findings:?}");
     (totals, notes)
@@ -102,17 +102,17 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     assert_eq!((expected.len(), expected.iter().map(|(_, _, versions)| versions.len()).sum::<usize>()), (4, 6));
     let store = Arc::clone(world.services.stores.values().next().unwrap());
     let root = Root::open(store, "demo".parse().unwrap()).await.unwrap();
-    let places = [Place { name: "main/demo".to_owned(), root: root.clone() }];
+    let roots = [NamedRoot { name: "main/demo".to_owned(), root: root.clone() }];
 
     // Into an empty catalogue of either kind, and again.
     let postgres = Postgres::start();
     let sqlite = format!("sqlite:{}", world.directory.path().join("rebuilt.db").display());
     for target in [sqlite, postgres.create("rebuilt")] {
         let catalogue = Catalogue::open(&target).await.unwrap();
-        let (totals, notes) = rebuilt(&catalogue, &places).await;
+        let (totals, notes) = rebuilt(&catalogue, &roots).await;
         assert_eq!(totals, Totals { objects: 4, added: 6, ..Totals::default() }, "{target}: {notes:?}");
         assert_eq!((notes, rows(&catalogue).await), (Vec::new(), expected.clone()), "{target}");
-        let (totals, _) = rebuilt(&catalogue, &places).await;
+        let (totals, _) = rebuilt(&catalogue, &roots).await;
         assert_eq!(totals, Totals { objects: 4, same: 6, ..Totals::default() }, "{target}");
         // What of it the mill knows, it finds by its loops.
         assert_eq!(inventory(&catalogue).await, inventory(original).await, "{target}");
@@ -152,7 +152,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
         world.sql(&damage);
     }
     assert!(!original.check().await.unwrap().is_empty());
-    let (totals, notes) = rebuilt(original, &places).await;
+    let (totals, notes) = rebuilt(original, &roots).await;
     assert!(totals.corrected >= 4 && totals.added == 0 && totals.counters >= 1, "{totals:?} {notes:?}");
     assert_eq!((notes, rows(original).await), (Vec::new(), expected.clone()));
 
@@ -162,7 +162,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     let path = world.directory.path().join("objects/demo").join(object.root()).join(&files[0].content_path);
     let content = std::fs::read(&path).unwrap();
     std::fs::write(&path, &content[1..]).unwrap();
-    let (_, notes) = rebuilt(original, &places).await;
+    let (_, notes) = rebuilt(original, &roots).await;
     let cut = format!("{} bytes, but {} in its row", content.len() - 1, content.len());
     let is_said = |note: &Note| matches!(note, Note::Skipped { what, why } if what == ark && why.contains(&cut));
     assert!(notes.len() == 1 && is_said(&notes[0]), "{cut}: {notes:?}");
@@ -175,7 +175,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
         "INSERT INTO objects (ark, owner, collection, created, modified, current_version)
         VALUES ('ark:/99999/fk4gone', 'o', 'demo', 1, 1, 0)",
     );
-    let (_, notes) = rebuilt(original, &places).await;
+    let (_, notes) = rebuilt(original, &roots).await;
     let what = |note: &Note| match note {
         Note::Skipped { what, why } | Note::Unreadable { what, why } => (what.clone(), why.clone()),
         Note::Unfounded { ark, what } => (ark.clone(), what.clone()),
@@ -195,7 +195,7 @@ async fn an_inventory_that_is_lost_or_damaged_is_made_again_from_the_stores() {
     let folder = world.directory.path().join("objects/demo");
     std::fs::write(folder.join(object.root()).join(owner.content_path), "ark:/99999/thief\n").unwrap();
     std::fs::write(folder.join("stray"), "x").unwrap();
-    let (totals, notes) = rebuilt(original, &places).await;
+    let (totals, notes) = rebuilt(original, &roots).await;
     let said: Vec<_> = notes.iter().map(what).collect();
     assert!(
         said.iter().any(|(what, why)| what == ark && why.contains("system/mrt-owner.txt: its SHA-512")),
@@ -220,7 +220,7 @@ async fn an_object_that_cannot_be_read_is_skipped_and_twenty_of_them_in_a_row_en
     daemons.stop().await;
     let (store, faults) = Faulty::new(Arc::clone(world.services.stores.values().next().unwrap()));
     let root = Root::open(Arc::new(store), "demo".parse().unwrap()).await.unwrap();
-    let places = [Place { name: "main/demo".to_owned(), root }];
+    let roots = [NamedRoot { name: "main/demo".to_owned(), root }];
     let target = format!("sqlite:{}", world.directory.path().join("rebuilt.db").display());
     let catalogue = Catalogue::open(&target).await.unwrap();
 
@@ -232,29 +232,29 @@ async fn an_object_that_cannot_be_read_is_skipped_and_twenty_of_them_in_a_row_en
     for fault in [Fault::Temporary, Fault::Permanent] {
         faults.add(Rule::new(fault).on(Operation::Get).times(20));
         let mut notes = Vec::new();
-        let error = rebuild(&catalogue, &places, |note| notes.push(note)).await.unwrap_err();
+        let error = rebuild(&catalogue, &roots, |note| notes.push(note)).await.unwrap_err();
         assert!(matches!(error, RebuildError::Away(_)) && error.to_string().contains("20 objects in a row"), "{error}");
         assert_eq!(unreadable(&notes), (19, 19), "{notes:?}");
         faults.clear();
     }
     faults.add(Rule::new(Fault::Permanent).on(Operation::Get).times(19));
-    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let (totals, notes) = rebuilt(&catalogue, &roots).await;
     let some = Totals { objects: OBJECTS, unreadable: 19, added: OBJECTS - 19, ..Totals::default() };
     assert_eq!((totals, unreadable(&notes)), (some, (19, 19)), "{notes:?}");
     faults.clear();
-    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let (totals, notes) = rebuilt(&catalogue, &roots).await;
     let rest = Totals { objects: OBJECTS, added: 19, same: OBJECTS - 19, ..Totals::default() };
     assert_eq!((totals, notes), (rest, Vec::new()));
 
     // One that could be read first, and not when its rows are compared with the store.
     let gets = faults.calls(Operation::Get);
-    rebuilt(&catalogue, &places).await;
+    rebuilt(&catalogue, &roots).await;
     let last = faults.calls(Operation::Get) - gets;
     faults.add(Rule::new(Fault::Temporary).on(Operation::Get).one_in(last));
-    let (totals, notes) = rebuilt(&catalogue, &places).await;
+    let (totals, notes) = rebuilt(&catalogue, &roots).await;
     let one = Totals { objects: OBJECTS, unreadable: 1, same: OBJECTS, ..Totals::default() };
     assert_eq!((totals, notes.len()), (one, 1), "{notes:?}");
     faults.clear();
     faults.add(Rule::new(Fault::Permanent).on(Operation::List));
-    assert!(matches!(rebuild(&catalogue, &places, |_| {}).await, Err(RebuildError::Store(_))));
+    assert!(matches!(rebuild(&catalogue, &roots, |_| {}).await, Err(RebuildError::Store(_))));
 }

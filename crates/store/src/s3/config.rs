@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::name::StoreName;
 use crate::retry::RetryPolicy;
 use crate::s3::credentials::Credentials;
-use crate::s3::place::Place;
+use crate::s3::location::Location;
 
 /// The largest item that S3 copies with one request, in bytes (API reference, `CopyObject`).
 const LARGEST_COPY: u64 = 5 << 30;
@@ -16,7 +16,7 @@ pub struct S3Config {
     /// Its name in the configuration.
     pub name: StoreName,
     /// Its buckets.
-    pub place: Place,
+    pub location: Location,
     /// The URL of the service; AWS's of the region where there is none.
     pub endpoint: Option<String>,
     /// The region. Where there is none: that of the environment for AWS, `us-east-1` for other services.
@@ -78,12 +78,12 @@ impl Default for Timeouts {
 }
 
 impl S3Config {
-    /// A store at this place, with everything else as it usually is.
+    /// A store at this location, with everything else as it usually is.
     #[must_use]
-    pub fn new(name: StoreName, place: Place) -> Self {
+    pub fn new(name: StoreName, location: Location) -> Self {
         Self {
             name,
-            place,
+            location,
             endpoint: None,
             region: None,
             credentials: Credentials::default(),

@@ -14,14 +14,15 @@ use tokio::time::timeout;
 use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::head::{Headed, check_user, checksum, md5_of_tag, quoted, tag};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::s3::put::Whole;
 use crate::s3::source::{self, aborted, conditions, has_user};
 use crate::s3::upload::{Completion, Upload};
 use crate::s3::{Inner, get};
 use crate::store::{Condition, CopyControl, EntityTag, INTERRUPTED, Item, UserProperties, Written};
 
-/// How large the parts of a larger copy are, in bytes, unless there would be too many, or the service copies less at once.
+/// How large the parts of a larger copy are, in bytes, unless there would be too many, or the service copies less at
+/// once.
 const PART: u64 = 512 << 20;
 
 /// How many of them are copied at once.

@@ -49,7 +49,7 @@ pub(super) struct Target {
     /// The endpoint.
     pub(super) endpoint: String,
     /// The bucket or buckets.
-    pub(super) place: String,
+    pub(super) location: String,
 }
 
 impl Failure {
@@ -177,7 +177,7 @@ impl Failure {
     }
 
     fn explain(raw: &HttpResponse, code: &str, words: &str, target: &Target) -> String {
-        let Target { endpoint, place } = target;
+        let Target { endpoint, location } = target;
         let status = raw.status().as_u16();
         match code {
             "InvalidAccessKeyId" => format!("{endpoint} does not know the access key; check the credentials"),
@@ -192,15 +192,17 @@ impl Failure {
             }
             "RequestTimeTooSkewed" => "this machine's clock differs from the service's; set it by NTP".to_owned(),
             "AccessDenied" | "AllAccessDisabled" | "AccountProblem" | "MethodNotAllowed" => {
-                format!("access to {place} is denied; grant it to these credentials ({})", say(code, words))
+                format!("access to {location} is denied; grant it to these credentials ({})", say(code, words))
             }
-            "NoSuchBucket" => format!("the bucket of {place} does not exist at {endpoint}; create it, or correct url"),
+            "NoSuchBucket" => {
+                format!("the bucket of {location} does not exist at {endpoint}; create it, or correct url")
+            }
             "PermanentRedirect" | "TemporaryRedirect" | "IllegalLocationConstraintException" => {
-                format!("the bucket of {place} is in another region; set region{}", region(raw))
+                format!("the bucket of {location} is in another region; set region{}", region(raw))
             }
             "InvalidStorageClass" => "the service does not know the storage class; correct storage_class".to_owned(),
             "InvalidBucketName" => {
-                format!("the service does not accept the name of the bucket of {place}; correct url")
+                format!("the service does not accept the name of the bucket of {location}; correct url")
             }
             NO_S3 if is_wrong_scheme(raw) => format!("{endpoint} is a port for https; use https:// (status {status})"),
             NO_S3 => {
@@ -209,9 +211,11 @@ impl Failure {
                 )
             }
             "" => match status {
-                301 | 307 => format!("the bucket of {place} is in another region or at another address{}", region(raw)),
+                301 | 307 => {
+                    format!("the bucket of {location} is in another region or at another address{}", region(raw))
+                }
                 401 | 403 => {
-                    format!("access to {place} is denied (status {status}); check the credentials and permissions")
+                    format!("access to {location} is denied (status {status}); check the credentials and permissions")
                 }
                 400 => format!(
                     "{endpoint} does not accept the request (status 400); check the credentials, region, and whether it wants \
@@ -270,8 +274,8 @@ impl Failure {
     }
 }
 
-/// The wait that `Retry-After` requests (RFC 9110, 10.2.3): seconds, or a time, which is read by the service's own clock
-/// where the answer has its `Date`.
+/// The wait that `Retry-After` requests (RFC 9110, 10.2.3): seconds, or a time, which is read by the service's own
+/// clock where the answer has its `Date`.
 fn retry_after(text: &str, date: Option<&str>) -> Option<Duration> {
     if let Ok(seconds) = text.trim().parse() {
         return Some(Duration::from_secs(seconds));

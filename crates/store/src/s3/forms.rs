@@ -9,7 +9,7 @@ use crate::key::{Key, KeyForm};
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::list::decode;
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::s3::probe::unless_temporary;
 use crate::store::{Condition, Item};
 
@@ -30,7 +30,7 @@ impl Inner {
         if let Some(found) = self.found.get() {
             check(&item.key, &found.refused_keys)?;
         }
-        self.place.object(&item.space, &item.key)
+        self.location.object(&item.space, &item.key)
     }
 
     /// The object of an item that is to be changed.
@@ -38,7 +38,7 @@ impl Inner {
         if KeyForm::ALL.iter().any(|form| form.is_of(key)) {
             check(key, &self.found().await?.refused_keys)?;
         }
-        self.place.object(space, key)
+        self.location.object(space, key)
     }
 
     /// The forms of keys that are not listed as they were written, or not accepted at all.

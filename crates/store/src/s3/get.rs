@@ -14,7 +14,7 @@ use crate::retry::Attempts;
 use crate::s3::Inner;
 use crate::s3::failure::{Failure, chain};
 use crate::s3::head::quoted;
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::store::{Content, EntityTag, Item};
 
 pub(super) async fn get(

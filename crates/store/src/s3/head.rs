@@ -14,7 +14,7 @@ use crate::digest::{Algorithm, Digest, Digests};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::Inner;
 use crate::s3::failure::Failure;
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::store::{EntityTag, Item, Properties, UserProperties};
 
 /// How many bytes S3 keeps of what a user says, names and values together.
@@ -110,7 +110,7 @@ impl Inner {
 
     /// As an operation fails whose bucket may be missing: that is a missing space where each has its own.
     pub(super) fn missing_bucket(&self, failure: Failure, is_change: bool) -> ErrorKind {
-        if failure.is_bucket_missing() && self.place.shared_bucket().is_none() {
+        if failure.is_bucket_missing() && self.location.shared_bucket().is_none() {
             return ErrorKind::NoSpace;
         }
         failure.kind(is_change)

@@ -49,7 +49,7 @@ struct Cursor {
 }
 
 pub(super) fn list(inner: Arc<Inner>, space: SpaceName, prefix: &[u8], after: Option<&Key>) -> Listing {
-    let root = inner.place.space_prefix(&space);
+    let root = inner.location.space_prefix(&space);
     // Of keys behind one that is no text, those behind the part of it that is are requested.
     let start = after.map(|key| format!("{root}{}", text_of(key.as_bytes())));
     let cursor = Cursor {
@@ -118,7 +118,7 @@ impl Cursor {
         let inner = Arc::clone(&self.inner);
         let (space, prefix) = (self.space.clone(), format!("{}{}", self.root, text_of(&self.prefix)));
         AbortOnDropHandle::new(tokio::spawn(async move {
-            let bucket = inner.place.bucket(&space)?;
+            let bucket = inner.location.bucket(&space)?;
             let send = || {
                 let request = inner.client.list_objects_v2().bucket(&bucket).encoding_type(EncodingType::Url);
                 let request = if prefix.is_empty() { request } else { request.prefix(&prefix) };

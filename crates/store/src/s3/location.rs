@@ -15,7 +15,7 @@ const MARKERS: &str = ".spaces/";
 
 /// What a store's URL names: `s3://BUCKET/PREFIX`, with `{space}` in the bucket where each space has its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     bucket: Bucket,
     /// Empty, or with a slash at its end.
     prefix: String,
@@ -29,7 +29,7 @@ enum Bucket {
 
 /// What is wrong with a store's URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum LocationError {
     /// It does not begin with `s3://`.
     #[error("the URL of an S3 store begins with s3://, as in s3://bucket/prefix")]
     Scheme,
@@ -54,20 +54,20 @@ pub(super) struct Object {
     pub(super) key: String,
 }
 
-impl FromStr for Place {
-    type Err = PlaceError;
+impl FromStr for Location {
+    type Err = LocationError;
 
-    fn from_str(url: &str) -> Result<Self, PlaceError> {
-        let rest = url.strip_prefix("s3://").ok_or(PlaceError::Scheme)?;
+    fn from_str(url: &str) -> Result<Self, LocationError> {
+        let rest = url.strip_prefix("s3://").ok_or(LocationError::Scheme)?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         // A secret may have a slash in it. No bucket has an `@`, and a prefix with one is not worth the risk.
         if rest.contains('@') {
-            return Err(PlaceError::Credentials);
+            return Err(LocationError::Credentials);
         }
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
         let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(char::is_control);
         if prefix.len() > 512 || prefix.contains(SPACE) || !(prefix.is_empty() || prefix.split('/').all(is_part)) {
-            return Err(PlaceError::Prefix(prefix.chars().take(512).collect()));
+            return Err(LocationError::Prefix(prefix.chars().take(512).collect()));
         }
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
         let is_valid = |name: &str| {
@@ -80,14 +80,14 @@ impl FromStr for Place {
                 Bucket::Each { before: before.to_owned(), after: after.to_owned() }
             }
             None if is_valid(bucket) && bucket.len() >= 3 => Bucket::One(bucket.to_owned()),
-            _ => return Err(PlaceError::Bucket(bucket.chars().take(128).collect())),
+            _ => return Err(LocationError::Bucket(bucket.chars().take(128).collect())),
         };
         Ok(Self { bucket, prefix })
     }
 }
 
 /// The URL.
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.bucket {
             Bucket::One(bucket) => write!(to, "s3://{bucket}")?,
@@ -100,7 +100,7 @@ impl fmt::Display for Place {
     }
 }
 
-impl Place {
+impl Location {
     /// Whether a key may lie in both: they have a bucket in common, and one prefix begins with the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -197,23 +197,23 @@ impl Place {
 mod tests {
     use super::*;
 
-    fn place(url: &str) -> Place {
+    fn location(url: &str) -> Location {
         url.parse().unwrap()
     }
 
     #[test]
     fn a_space_is_a_prefix_or_a_bucket_as_the_url_says() {
         let (space, key) = ("maps".parse::<SpaceName>().unwrap(), Key::new(*b"/a//..").unwrap());
-        let object = |url: &str| place(url).object(&space, &key).map(|object| (object.bucket, object.key)).unwrap();
+        let object = |url: &str| location(url).object(&space, &key).map(|object| (object.bucket, object.key)).unwrap();
         let expected = |bucket: &str, key: &str| (bucket.to_owned(), key.to_owned());
         assert_eq!(object("s3://preservation/copies/b/"), expected("preservation", "copies/b/maps//a//.."));
         assert_eq!(object("s3://preservation"), expected("preservation", "maps//a//.."));
         assert_eq!(object("s3://{space}-cold"), expected("maps-cold", "/a//.."));
         assert_eq!(object("s3://b.{space}/p"), expected("b.maps", "p//a//.."));
-        assert_eq!(place("s3://{space}-cold").space_of_bucket("maps-cold"), Some(space));
-        assert_eq!(place("s3://{space}-cold").space_of_bucket("maps-warm"), None);
-        assert_eq!(place("s3://b.{space}/p/").to_string(), "s3://b.{space}/p");
-        let is_item = |key: &str| place("s3://preservation/copies").has_item(key);
+        assert_eq!(location("s3://{space}-cold").space_of_bucket("maps-cold"), Some(space));
+        assert_eq!(location("s3://{space}-cold").space_of_bucket("maps-warm"), None);
+        assert_eq!(location("s3://b.{space}/p/").to_string(), "s3://b.{space}/p");
+        let is_item = |key: &str| location("s3://preservation/copies").has_item(key);
         assert!(is_item("copies/maps/a") && is_item("copies/maps/"));
         assert!(!is_item("other/maps/a") && !is_item("copies/maps") && !is_item("copies/.spaces/maps"));
     }
@@ -222,13 +222,13 @@ mod tests {
     fn what_s3_cannot_hold_is_refused_with_the_reason() {
         let (space, odd) = ("maps".parse::<SpaceName>().unwrap(), "a_b".parse::<SpaceName>().unwrap());
         let why = |url: &str, space: &SpaceName, key: &[u8]| {
-            place(url).object(space, &Key::new(key).unwrap()).unwrap_err().to_string()
+            location(url).object(space, &Key::new(key).unwrap()).unwrap_err().to_string()
         };
         assert!(why("s3://bucket", &space, b"a\xff").contains("UTF-8"));
         assert!(why("s3://bucket", &space, &[b'a'; 1020]).contains("1025"));
-        assert!(place("s3://bucket").object(&space, &Key::new([b'a'; 1019]).unwrap()).is_ok());
+        assert!(location("s3://bucket").object(&space, &Key::new([b'a'; 1019]).unwrap()).is_ok());
         assert!(why("s3://{space}-cold", &odd, b"a").contains("a_b-cold"));
-        assert!(place("s3://bucket").object(&odd, &Key::new(*b"a").unwrap()).is_ok());
+        assert!(location("s3://bucket").object(&odd, &Key::new(*b"a").unwrap()).is_ok());
     }
 
     #[test]
@@ -236,10 +236,10 @@ mod tests {
         for url in
             ["file:///a", "s3://", "s3://a", "s3://b c", "s3://{space}{space}", "s3:///p", "s3://-bc", "s3://bkt:a"]
         {
-            assert!(url.parse::<Place>().is_err(), "{url}");
+            assert!(url.parse::<Location>().is_err(), "{url}");
         }
         for prefix in ["a//b", "/a", "..", "a/./b", "a\n", "{space}"] {
-            assert!(format!("s3://bucket/{prefix}").parse::<Place>().is_err(), "{prefix}");
+            assert!(format!("s3://bucket/{prefix}").parse::<Location>().is_err(), "{prefix}");
         }
     }
 }

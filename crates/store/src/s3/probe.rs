@@ -17,7 +17,7 @@ use crate::s3::copy::encode;
 use crate::s3::failure::{Failure, Repeat};
 use crate::s3::found::Found;
 use crate::s3::head::{md5_of_tag, quoted};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::s3::put::Whole;
 use crate::s3::upload::{Completion, Part, Upload};
 use crate::store::{Capabilities, Condition, EntityTag, PROBE_SPACE, UserProperties};
@@ -57,11 +57,11 @@ impl Inner {
         })
     }
 
-    /// Makes one request to see whether the service answers at all: a person who waits for a probe should not wait for the
-    /// repetitions of its requests. Of what it answers, only a wrong clock counts: the SDK learns the service's time from
-    /// that answer, and the requests that follow succeed.
+    /// Makes one request to see whether the service answers at all: a person who waits for a probe should not wait for
+    /// the repetitions of its requests. Of what it answers, only a wrong clock counts: the SDK learns the service's
+    /// time from that answer, and the requests that follow succeed.
     async fn reach(&self) -> Result<(), ErrorKind> {
-        let at = self.place.object(&space(), &Key::new(b"reach".to_vec()).expect("a valid key"))?;
+        let at = self.location.object(&space(), &Key::new(b"reach".to_vec()).expect("a valid key"))?;
         let quick = self.quick(Operation::Probe);
         let call = Call { limit: quick.limit.min(REACHED_WITHIN), ..quick };
         let send = || self.client.get_object().bucket(&at.bucket).key(&at.key).send();
@@ -73,13 +73,13 @@ impl Inner {
 
     async fn look(&self) -> Result<Found, ErrorKind> {
         let space = space();
-        if self.place.shared_bucket().is_some() {
+        if self.location.shared_bucket().is_some() {
             return self.look_in(&space).await;
         }
         let mut left = ATTEMPTS;
         loop {
             left -= 1;
-            let bucket = self.place.bucket(&space)?;
+            let bucket = self.location.bucket(&space)?;
             let needed =
                 |why: String| format!("the bucket {bucket} is needed for probes, but cannot be created: {why}");
             let made = self.create_space(&space).await.map_err(|kind| match kind {
@@ -96,7 +96,7 @@ impl Inner {
     }
 
     async fn look_in(&self, space: &SpaceName) -> Result<Found, ErrorKind> {
-        let object = |name: String| self.place.object(space, &Key::new(name.into_bytes()).expect("a valid key"));
+        let object = |name: String| self.location.object(space, &Key::new(name.into_bytes()).expect("a valid key"));
         let id = Uuid::now_v7();
         let (one, other) = (object(id.to_string())?, object(format!("{id}-2"))?);
         let found = self.look_with(&one, &other).await;
@@ -198,7 +198,8 @@ impl Inner {
         self.call(self.quick(Operation::Probe), send).await.map(drop)
     }
 
-    /// Looks at an upload in parts with a checksum of the whole; the answer is whether it could be completed, and kept it.
+    /// Looks at an upload in parts with a checksum of the whole; the answer is whether it could be completed, and kept
+    /// it.
     async fn look_at_parts(
         &self,
         at: &Object,

@@ -11,7 +11,7 @@ use crate::digest::{Algorithm, Digest, Digests, Hashers};
 use crate::error::{ErrorKind, Operation};
 use crate::s3::failure::Failure;
 use crate::s3::head::{Kept, check_user, tag, text};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::s3::source::{Source, aborted, conditions, has_user, pass, requested};
 use crate::s3::{Inner, MEMORY_KIB, upload};
 use crate::store::{Chunks, Condition, EntityTag, Item, Properties, Put, UserProperties, Written};

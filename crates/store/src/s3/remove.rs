@@ -8,7 +8,7 @@ use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::head::{quoted, timestamp};
 use crate::s3::list::{decode, without_continuation};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::store::{EntityTag, Item};
 
 impl Inner {
@@ -42,7 +42,7 @@ impl Inner {
     }
 
     pub(super) async fn abort_upload(&self, item: &Item, upload: &str) -> Result<(), ErrorKind> {
-        let at = self.place.object(&item.space, &item.key)?;
+        let at = self.location.object(&item.space, &item.key)?;
         self.abort(Operation::AbortUpload, &at, upload).await.map(drop)
     }
 
@@ -57,7 +57,7 @@ impl Inner {
     }
 
     pub(super) async fn sweep(&self, before: Timestamp) -> Result<u64, ErrorKind> {
-        if let Some(bucket) = self.place.shared_bucket() {
+        if let Some(bucket) = self.location.shared_bucket() {
             return self.sweep_bucket(bucket, before).await;
         }
         let mut ended = 0;
@@ -68,7 +68,7 @@ impl Inner {
     }
 
     async fn sweep_space(&self, space: &SpaceName, before: Timestamp) -> Result<u64, ErrorKind> {
-        self.sweep_bucket(&self.place.bucket(space)?, before).await
+        self.sweep_bucket(&self.location.bucket(space)?, before).await
     }
 
     /// Whether a part of an upload was written after an instant: then a client is at it, however long ago it began.
@@ -109,7 +109,7 @@ impl Inner {
             let send = || {
                 let request = self.client.list_multipart_uploads().bucket(bucket).encoding_type(EncodingType::Url);
                 let request =
-                    if self.place.prefix().is_empty() { request } else { request.prefix(self.place.prefix()) };
+                    if self.location.prefix().is_empty() { request } else { request.prefix(self.location.prefix()) };
                 request.set_key_marker(key_marker.clone()).set_upload_id_marker(upload_marker.clone()).send()
             };
             let page = self.call(self.quick(operation), send).await.map_err(|failure| failure.kind(false))?;
@@ -117,7 +117,7 @@ impl Inner {
             let text = |name: &str| String::from_utf8(decode(name, is_encoded)).ok();
             for upload in page.uploads() {
                 let (Some(key), Some(id)) = (upload.key().and_then(text), upload.upload_id()) else { continue };
-                if self.place.has_item(&key) && timestamp(upload.initiated())? < before {
+                if self.location.has_item(&key) && timestamp(upload.initiated())? < before {
                     let at = Object { bucket: bucket.to_owned(), key };
                     if !self.has_part_since(&at, id, before).await? {
                         ended += u64::from(self.abort(operation, &at, id).await?);

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Operation};
 use crate::name::SpaceName;
 use crate::s3::Inner;
 use crate::s3::list::{decode, without_continuation};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 
 /// How long a space that was seen is taken to exist, so that not each missing item costs a look for its space.
 const KNOWN_FOR: Duration = Duration::from_mins(1);
@@ -22,14 +22,14 @@ const MOST_KNOWN: usize = 10_000;
 impl Inner {
     pub(super) async fn spaces(&self) -> Result<Vec<SpaceName>, ErrorKind> {
         let mut spaces = BTreeSet::new();
-        let Some(bucket) = self.place.shared_bucket() else {
+        let Some(bucket) = self.location.shared_bucket() else {
             let mut token: Option<String> = None;
             loop {
                 let send = || self.client.list_buckets().set_continuation_token(token.clone()).send();
                 let page =
                     self.call(self.quick(Operation::Spaces), send).await.map_err(|failure| failure.kind(false))?;
                 let names = page.buckets().iter().filter_map(|bucket| bucket.name());
-                spaces.extend(names.filter_map(|name| self.place.space_of_bucket(name)));
+                spaces.extend(names.filter_map(|name| self.location.space_of_bucket(name)));
                 let next = page.continuation_token().map(str::to_owned).filter(|next| !next.is_empty());
                 if next.is_none() {
                     return Ok(spaces.into_iter().collect());
@@ -40,7 +40,7 @@ impl Inner {
                 token = next;
             }
         };
-        let (prefix, markers) = (self.place.prefix(), self.place.markers());
+        let (prefix, markers) = (self.location.prefix(), self.location.markers());
         for (prefix, delimiter) in [(prefix, Some("/")), (&*markers, None)] {
             let mut token: Option<String> = None;
             loop {
@@ -75,12 +75,12 @@ impl Inner {
 
     /// The object that says that a space of a shared bucket exists.
     fn marker(&self, bucket: &str, space: &SpaceName) -> Object {
-        Object { bucket: bucket.to_owned(), key: format!("{}{space}", self.place.markers()) }
+        Object { bucket: bucket.to_owned(), key: format!("{}{space}", self.location.markers()) }
     }
 
     /// Whether a space has an item.
     async fn has_items(&self, operation: Operation, space: &SpaceName) -> Result<bool, ErrorKind> {
-        let (bucket, prefix) = (self.place.bucket(space)?, self.place.space_prefix(space));
+        let (bucket, prefix) = (self.location.bucket(space)?, self.location.space_prefix(space));
         let send = || self.client.list_objects_v2().bucket(&bucket).prefix(&prefix).max_keys(1).send();
         match self.call(self.quick(operation), send).await {
             Ok(page) => Ok(!page.contents().is_empty()),
@@ -89,8 +89,8 @@ impl Inner {
     }
 
     pub(super) async fn exists(&self, operation: Operation, space: &SpaceName) -> Result<bool, ErrorKind> {
-        let bucket = self.place.bucket(space)?;
-        if let Some(bucket) = self.place.shared_bucket() {
+        let bucket = self.location.bucket(space)?;
+        if let Some(bucket) = self.location.shared_bucket() {
             let marker = self.marker(bucket, space);
             return Ok(self.head_object(operation, &marker).await?.is_some() || self.has_items(operation, space).await?);
         }
@@ -123,11 +123,11 @@ impl Inner {
 
     pub(super) async fn create_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
         let operation = Operation::CreateSpace;
-        let name = self.place.bucket(space)?;
+        let name = self.location.bucket(space)?;
         if self.exists(operation, space).await? {
             return Ok(false);
         }
-        let made = if let Some(bucket) = self.place.shared_bucket() {
+        let made = if let Some(bucket) = self.location.shared_bucket() {
             let marker = &self.marker(bucket, space);
             let put = |if_none_match: Option<&'static str>| {
                 let send = move || {
@@ -151,11 +151,11 @@ impl Inner {
         } else {
             // Other services take a region here that is not the one that requests are signed for.
             let region = self.region.as_deref().filter(|region| self.is_aws && *region != "us-east-1");
-            let location = region.map(|region| {
+            let constraint = region.map(|region| {
                 CreateBucketConfiguration::builder().location_constraint(BucketLocationConstraint::from(region)).build()
             });
             let send =
-                || self.client.create_bucket().bucket(&name).set_create_bucket_configuration(location.clone()).send();
+                || self.client.create_bucket().bucket(&name).set_create_bucket_configuration(constraint.clone()).send();
             match self.call(self.working(operation), send).await {
                 Ok(_) => true,
                 Err(failure) if failure.code == "BucketAlreadyOwnedByYou" => failure.may_be_done,
@@ -173,7 +173,7 @@ impl Inner {
 
     pub(super) async fn delete_space(&self, space: &SpaceName) -> Result<bool, ErrorKind> {
         let operation = Operation::DeleteSpace;
-        let name = self.place.bucket(space)?;
+        let name = self.location.bucket(space)?;
         self.known.lock().remove(space);
         if !self.exists(operation, space).await? {
             return Ok(false);
@@ -181,7 +181,7 @@ impl Inner {
         if self.has_items(operation, space).await? {
             return Err(ErrorKind::NotEmpty);
         }
-        let deleted = if let Some(bucket) = self.place.shared_bucket() {
+        let deleted = if let Some(bucket) = self.location.shared_bucket() {
             let marker = self.marker(bucket, space);
             let send = || self.client.delete_object().bucket(&marker.bucket).key(&marker.key).send();
             self.call(self.quick(operation), send).await.map(drop)

@@ -14,7 +14,7 @@ use crate::s3::Inner;
 use crate::s3::failure::Failure;
 use crate::s3::found::Found;
 use crate::s3::head::{Kept, md5_of_tag, tag, text};
-use crate::s3::place::Object;
+use crate::s3::location::Object;
 use crate::s3::source::{PART, Source, aborted, conditions, has_user, pass, requested};
 use crate::store::{Condition, EntityTag, Properties, Put, UserProperties, Written};
 
@@ -31,7 +31,8 @@ pub(super) struct Part {
     pub(super) memory: OwnedSemaphorePermit,
 }
 
-/// The size of a part, in bytes. Where the size of the whole is not known, parts grow, so that 10,000 of them have 8 TB.
+/// The size of a part, in bytes. Where the size of the whole is not known, parts grow, so that 10,000 of them have 8
+/// TB.
 pub(super) fn part_bytes(size: Option<u64>, number: i32) -> usize {
     const MIB: u64 = 1024 * 1024;
     match size {

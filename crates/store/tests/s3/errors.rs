@@ -40,7 +40,7 @@ async fn wrong_credentials_buckets_and_clocks_say_what_to_change() {
     config.credentials = Credentials::Key(AccessKey::new(server.access_key(), "wrong-secret"));
     assert!(line(config).await.contains("check the secret of the access key"));
     let mut config = good.clone();
-    config.place = "s3://no-such-bucket/copies".parse().unwrap();
+    config.location = "s3://no-such-bucket/copies".parse().unwrap();
     let missing = line(config).await;
     assert!(missing.contains("the bucket of s3://no-such-bucket/copies does not exist"), "{missing}");
     server.set_clock_skew(3_600_000);

@@ -43,7 +43,7 @@ async fn each_space_may_have_a_bucket_of_its_own() {
     let server = S3Server::start(Settings::default()).await.unwrap();
     server.create_bucket("unrelated");
     let mut config = config(&server);
-    config.place = "s3://{space}-cold".parse().unwrap();
+    config.location = "s3://{space}-cold".parse().unwrap();
     let store = store(config).await;
     let space = item("a").space;
     assert!(store.create_space(&space).await.unwrap());
@@ -65,7 +65,7 @@ async fn each_space_may_have_a_bucket_of_its_own() {
 async fn a_bucket_that_a_probe_made_can_be_removed_again() {
     let server = S3Server::start(Settings::default()).await.unwrap();
     let mut config = config(&server);
-    config.place = "s3://{space}-cold".parse().unwrap();
+    config.location = "s3://{space}-cold".parse().unwrap();
     let probe = names(&["x-queuekeeper-probe"]);
     let first = store(config.clone()).await;
     first.probe().await.unwrap();
