@@ -5,8 +5,8 @@
 //! 1. [`Payload`] is the message of Alertmanager; everything in it is untrusted.
 //! 2. [`Alerts::receive`], in any process that is called, finds the [`Rule`]s that match the alert, checks whether they
 //!    may act at all (`guard`), and stores a [`Decision`] as a znode before it responds.
-//! 3. The leader processes the decisions (`act`): it selects the items at that moment (`select`), freezes them as a list
-//!    in the decision, and then executes item by item, each checked again and committed in one transaction of
+//! 3. The leader processes the decisions (`act`): it selects the items at that moment (`select`), freezes them as a
+//!    list in the decision, and then executes item by item, each checked again and committed in one transaction of
 //!    [`actions`](crate::actions) that also updates the decision and the budget ([`Memory`]), and checks that this
 //!    process is still the leader and nothing is paused.
 //! 4. Everything is recorded, counted (`metrics`) and shown ([`Alerts::overview`]).

@@ -163,8 +163,9 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Makes a wrong value safe to show: without the part before an `@` that may be the login of a URL, since values may come
-/// from the environment and errors end up in logs; and with control characters escaped. A mail address is shown as it is.
+/// Makes a wrong value safe to show: without the part before an `@` that may be the login of a URL, since values may
+/// come from the environment and errors end up in logs; and with control characters escaped. A mail address is shown as
+/// it is.
 fn conceal(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
         let login = value.rsplit_once('@').filter(|(before, _)| before.contains([':', '/']));

@@ -144,8 +144,8 @@ impl Web {
     }
 }
 
-/// The access of clients on this machine, without a password or a token. For a demo or a repository of one's own only: on a
-/// machine with other users or a proxy, such clients are not only its operator.
+/// The access of clients on this machine, without a password or a token. For a demo or a repository of one's own only:
+/// on a machine with other users or a proxy, such clients are not only its operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loopback {
     /// Their role.

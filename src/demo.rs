@@ -1,14 +1,15 @@
 //! A demo that needs no other service: a whole repository in a temporary directory, and made-up people around it.
 //!
-//! The daemons are those of `queuekeeper ingest`: deposits are fetched, stored as OCFL objects, recorded and reported. From
-//! the outside in:
+//! The daemons are those of `queuekeeper ingest`: deposits are fetched, stored as OCFL objects, recorded and reported.
+//! From the outside in:
 //!
 //! - [`run`] starts a private ZooKeeper, or creates a chroot in a running one (`zookeeper`), makes a repository
 //!   (`repository`), fills the queue with jobs that have ended (`history`), serves it, and runs all until shutdown;
-//! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small working
-//!   storage;
-//! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs, holds,
-//!   releases and purges; `mishap`: faults of programs that are not ours. Each has a session of its own (`person`);
+//! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small
+//!   working storage;
+//! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs,
+//!   holds, releases and purges; `mishap`: faults of programs that are not ours. Each has a session of its own
+//!   (`person`);
 //! - `rot`: bytes of copies that change on disk, and their repair;
 //! - `monitoring`: Prometheus and Alertmanager, if enabled;
 //! - all choices follow from the seed (`dice`), all times from the rate (`pace`).

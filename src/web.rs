@@ -2,9 +2,9 @@
 //!
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
-//! Each module names only those below it (`.ci/layers` checks that): this one assembles `several`, `events` and `errors`,
-//! `pages`, `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`, `icons`), `actions`, `state`, `reload`, `http`,
-//! `routes`.
+//! Each module names only those below it (`.ci/layers` checks that): this one assembles `several`, `events` and
+//! `errors`, `pages`, `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`,
+//! `icons`), `actions`, `state`, `reload`, `http`, `routes`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
 //! Everything that may happen to a server, a connection, a clock and to queuekeeper itself, at random and again and
-//! again: afterwards the mirror equals the tree, has counted what happened and nothing else, and holds no more than before.
+//! again: afterwards the mirror equals the tree, has counted what happened and nothing else, and holds no more than
+//! before.
 //!
 //! The long form, by hand: `QUEUEKEEPER_CHAOS_MINUTES=60 cargo test --test chaos -- --nocapture`, with a real
 //! Prometheus that must raise no alert; with `QUEUEKEEPER_CHAOS_SEED=N` the order of another run comes again.

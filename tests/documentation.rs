@@ -1,4 +1,5 @@
-//! Every block of the documentation is run or read by a test, or is left out for a reason; and every link leads somewhere.
+//! Every block of the documentation is run or read by a test, or is left out for a reason; and every link leads
+//! somewhere.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +18,8 @@ enum Use {
 }
 use Use::{Around, By, Not};
 
-/// The parts of pages whose blocks are taken in their order, how many blocks each has, and the test that takes them. Those
-/// that it leaves out are below.
+/// The parts of pages whose blocks are taken in their order, how many blocks each has, and the test that takes them.
+/// Those that it leaves out are below.
 const PARTS: [(&str, &str, usize, &str); 2] = [
     ("docs/start.md", "On one machine", 24, "tests/cli/start.rs"),
     ("docs/start.md", "With a ZooKeeper of your own", 15, "tests/cli/start.rs"),

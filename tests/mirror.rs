@@ -1,5 +1,5 @@
-//! The mirror against real servers: it equals the tree, whatever happens to the tree, the connection and the server. And
-//! against trees in memory, for what needs no server.
+//! The mirror against real servers: it equals the tree, whatever happens to the tree, the connection and the server.
+//! And against trees in memory, for what needs no server.
 
 #[path = "mirror"]
 mod mirror {

@@ -1,9 +1,9 @@
-//! What the daemons reach, as ratios of one run: `cargo bench --bench ingest -- [NAME ..] [--files N] [--rows N] [--size BYTES]`,
-//! where NAME is `one`, `small`, `large`, `expansion` or `space`.
+//! What the daemons reach, as ratios of one run: `cargo bench --bench ingest -- [NAME ..] [--files N] [--rows N]
+//! [--size BYTES]`, where NAME is `one`, `small`, `large`, `expansion` or `space`.
 //!
 //! ZooKeeper forces each transaction to disk, as in production. Content lies in `BENCH_DIR`, a temporary directory by
-//! default; `large` needs three times its size there, and its size in memory. Needs `curl`, `sha256sum`, `sha512sum` and
-//! `tee`.
+//! default; `large` needs three times its size there, and its size in memory. Needs `curl`, `sha256sum`, `sha512sum`
+//! and `tee`.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
 mod delays;

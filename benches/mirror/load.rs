@@ -94,7 +94,8 @@ async fn commit_all(
             let number = u32::try_from(turn - skip)?;
             tokio::time::sleep_until((started + spacing * number).into()).await;
             step(client, pending[turn % pending.len()], turn / pending.len()).await?;
-            // Counted here and not in the order of starting: one slow answer would keep back those that have come since.
+            // Counted here and not in the order of starting: one slow answer would keep back those that have come
+            // since.
             committed.fetch_add(1, Ordering::Relaxed);
             anyhow::Ok(())
         }

@@ -1,4 +1,5 @@
-//! `--web.external-url`, `--web.route-prefix`, `--web.telemetry-path`, `--web.listen-address`, and the host of a request.
+//! `--web.external-url`, `--web.route-prefix`, `--web.telemetry-path`, `--web.listen-address`, and the host of a
+//! request.
 
 use queuekeeper::config::{Authority, ExternalUrl, ListenAddress, RoutePrefix, TelemetryPath};
 

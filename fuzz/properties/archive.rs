@@ -20,8 +20,8 @@ const MOST_BYTES: u64 = 4 << 20;
 /// Unpacks what follows the first byte, which chooses the form.
 ///
 /// # Panics
-/// When something but plain files is unpacked, something lies outside of its place or beyond its limit, what is listed is not
-/// what lies there, an error is not one line, or a second time has another result.
+/// When something but plain files is unpacked, something lies outside of its place or beyond its limit, what is listed
+/// is not what lies there, an error is not one line, or a second time has another result.
 pub fn check(data: &[u8]) {
     let Some((first, archive)) = data.split_first() else { return };
     let form = NAMES[usize::from(*first) % NAMES.len()];

@@ -10,8 +10,8 @@ const PIECE: usize = 24;
 /// Reads the bytes as such a URL.
 ///
 /// # Panics
-/// When a query, a user or a password is shown, what is accepted is not written as what is accepted again, or a private address
-/// would be fetched from.
+/// When a query, a user or a password is shown, what is accepted is not written as what is accepted again, or a private
+/// address would be fetched from.
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (plain, query) = text.split_once('?').unwrap_or((&text, ""));

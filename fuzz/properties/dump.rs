@@ -129,8 +129,8 @@ fn alike<T: std::fmt::Debug>(path: &Path, old: Option<&T>, new: Option<&T>) {
     assert_eq!(old.is_some(), new.is_some(), "{path}: {old:?} became {new:?}");
 }
 
-/// Checks that a text of a user is nowhere in it. Short ones may stand in what is written instead, and so may those that
-/// look like a hash: a fuzzer sees the hashes of other texts, and takes them for texts.
+/// Checks that a text of a user is nowhere in it. Short ones may stand in what is written instead, and so may those
+/// that look like a hash: a fuzzer sees the hashes of other texts, and takes them for texts.
 fn hidden(path: &Path, text: &str, shown: &[u8]) {
     let identifies = |c: char| c.is_alphabetic() && !c.is_ascii_hexdigit() && c != 'x';
     let is_identifying = text.len() >= 8 && text.chars().any(identifies) && !is_of_the_queue(text);

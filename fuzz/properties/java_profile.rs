@@ -10,8 +10,8 @@ use super::shown;
 /// Reads the bytes as a file of properties, and converts it.
 ///
 /// # Panics
-/// When what was read is written as what reads otherwise, a line is not in the file, an error is not one line, or what is
-/// converted is no profile.
+/// When what was read is written as what reads otherwise, a line is not in the file, an error is not one line, or what
+/// is converted is no profile.
 pub fn check(data: &[u8]) {
     if let Ok(text) = std::str::from_utf8(data) {
         read(text);

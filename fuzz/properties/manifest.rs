@@ -13,8 +13,8 @@ const CONCEALED: &str = "..";
 /// Reads what follows the first byte as a manifest; that byte chooses the profile that is expected, if any.
 ///
 /// # Panics
-/// When a row has what no file may be called, a valid row is not written as what reads as the same, an error is not one line
-/// or shows a query, or a query is kept.
+/// When a row has what no file may be called, a valid row is not written as what reads as the same, an error is not one
+/// line or shows a query, or a query is kept.
 pub fn check(data: &[u8]) {
     let Some((first, text)) = data.split_first() else { return };
     let expected = ManifestProfile::ALL.get(usize::from(*first) % (ManifestProfile::ALL.len() + 1)).copied();

@@ -9,8 +9,8 @@ use super::shown;
 /// Reads the text before the first blank as a network, and what follows it as an address.
 ///
 /// # Panics
-/// When what is accepted is not written in a form that is accepted again, a network has an address of the other family, or is not
-/// the addresses with its first bits.
+/// When what is accepted is not written in a form that is accepted again, a network has an address of the other family,
+/// or is not the addresses with its first bits.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, address) = text.split_once(' ').unwrap_or((text, ""));

@@ -11,8 +11,8 @@ use super::board;
 /// Puts the bytes into each of them, and checks what is reported.
 ///
 /// # Panics
-/// When what is read is not written as what reads as the same, when the rules' overview is not bounded, or when the server
-/// fails.
+/// When what is read is not written as what reads as the same, when the rules' overview is not bounded, or when the
+/// server fails.
 pub fn check(data: &[u8]) {
     for again in [decision, memory, together] {
         if let Some(written) = again(data) {

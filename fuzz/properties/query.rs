@@ -24,8 +24,8 @@ const MOST_PAGES: usize = 200;
 /// Asks each list for what the bytes say.
 ///
 /// # Panics
-/// When a page and the API do not agree on whether it can be asked, when the pages of a list do not add up to it, or when
-/// the server fails.
+/// When a page and the API do not agree on whether it can be asked, when the pages of a list do not add up to it, or
+/// when the server fails.
 pub fn check(data: &[u8]) {
     let query = String::from_utf8_lossy(data);
     // What follows is no part of a query, and no program sends it.

@@ -1,7 +1,7 @@
 //! What must hold of every text that is shown to a user.
 
-/// Whether a character is one that a log, a page or a terminal should never get from outside: control characters but the
-/// end of a line, and the marks that turn the direction of what follows them.
+/// Whether a character is one that a log, a page or a terminal should never get from outside: control characters but
+/// the end of a line, and the marks that turn the direction of what follows them.
 #[must_use]
 pub fn is_unfit(character: char) -> bool {
     let is_turning = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

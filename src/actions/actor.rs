@@ -15,8 +15,8 @@ pub enum Role {
     Depositor,
     /// Read.
     Viewer,
-    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair; and withdraw
-    /// a deposit, as its depositor may.
+    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair; and
+    /// withdraw a deposit, as its depositor may.
     Operator,
     /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items.
     Admin,

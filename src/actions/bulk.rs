@@ -55,8 +55,8 @@ impl Actions {
         self.freeze_from(ListOrigin::default(), bulk, (of, items), actor, now)
     }
 
-    /// The same with the list of jobs that it was made from, to lead back there. A job that was left out of it by name is
-    /// not an item.
+    /// The same with the list of jobs that it was made from, to lead back there. A job that was left out of it by name
+    /// is not an item.
     ///
     /// # Errors
     /// Likewise.

@@ -122,7 +122,8 @@ impl MillActions {
         refusal
     }
 
-    /// Records a request, carries it out, and records what came of it. It goes on where its caller does not wait for it.
+    /// Records a request, carries it out, and records what came of it. It goes on where its caller does not wait for
+    /// it.
     async fn run(
         &self,
         requested: Requested,

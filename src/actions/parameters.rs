@@ -47,8 +47,8 @@ macro_rules! action_parameters {
                 },
                 argument: Argument::Number { value: "NUMBER", help: "The priority, for `priority`" },
             }
-            /// Executes it although it would normally be refused: breaks a lock that is not a fault, releases a batch whose
-            /// collection is held, repairs or purges what is locked.
+            /// Executes it although it would normally be refused: breaks a lock that is not a fault, releases a batch
+            /// whose collection is held, repairs or purges what is locked.
             Force force: bool as bool {
                 body: (),
                 list: [],

@@ -36,8 +36,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The queue, for a request that is recorded in a catalogue first: the daemons must have the same one, or they would never
-    /// see what was recorded. A queue on which none has worked yet has none.
+    /// The queue, for a request that is recorded in a catalogue first: the daemons must have the same one, or they
+    /// would never see what was recorded. A queue on which none has worked yet has none.
     ///
     /// # Errors
     /// When it is not connected, or its daemons have another one.

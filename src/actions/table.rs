@@ -1,8 +1,8 @@
 //! The table of actions: one row for each action on each kind of target.
 //!
 //! A row is a variant of its target's enum, with its parameters, and its [`ActionSpec`]. The API, the command line, the
-//! buttons and forms of the pages, bulk actions, and the roles that actions require are derived from it. A new action is
-//! a row here, a kind in [`ActionKind`], and its planning in `prepare`.
+//! buttons and forms of the pages, bulk actions, and the roles that actions require are derived from it. A new action
+//! is a row here, a kind in [`ActionKind`], and its planning in `prepare`.
 
 use super::actor::Role;
 use super::actor::Role::{Admin, Operator};

@@ -37,8 +37,8 @@ pub enum WithWritesError {
 }
 
 impl Actions {
-    /// Executes an action of a decision together with these writes, in one transaction. It is recorded before and after,
-    /// as every action is, with the id of the decision.
+    /// Executes an action of a decision together with these writes, in one transaction. It is recorded before and
+    /// after, as every action is, with the id of the decision.
     ///
     /// # Errors
     /// When the action or a write is refused, or the action needs more than one transaction.

@@ -51,7 +51,8 @@ pub struct CheckConfigArgs {
     #[arg(required_unless_present = "profiles", value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// The directory of the collections' profiles: check each, and that the stores that they name are in one of the files
+    /// The directory of the collections' profiles: check each, and that the stores that they name are in one of the
+    /// files
     #[arg(long = "profiles", value_name = "DIR")]
     profiles: Option<PathBuf>,
 
@@ -59,14 +60,15 @@ pub struct CheckConfigArgs {
     #[arg(long = "web.config.file", value_name = "FILE")]
     web: Option<PathBuf>,
 
-    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do. The catalogue
-    /// is not changed: writes are rolled back, and a file is checked for damage
+    /// Connect to each store and the catalogue, write and delete a probe in each store, and show what it can do. The
+    /// catalogue is not changed: writes are rolled back, and a file is checked for damage
     #[arg(long)]
     probe: bool,
 }
 
 impl CheckConfigArgs {
-    /// Reports for each file whether it is valid and which roles it has, and for each profile whether it is, one line each.
+    /// Reports for each file whether it is valid and which roles it has, and for each profile whether it is, one line
+    /// each.
     ///
     /// # Errors
     /// When a file is not valid ([`UsageError`]), or a store cannot be used.

@@ -5,8 +5,8 @@ use futures::future::LocalBoxFuture;
 /// What a command does, until it has ended.
 pub(super) type Running = LocalBoxFuture<'static, anyhow::Result<()>>;
 
-/// Makes an enum of commands from a row for each: the name, the type of its arguments, and `at_once` where its `run` is no
-/// future. Help and order are those of the types and rows.
+/// Makes an enum of commands from a row for each: the name, the type of its arguments, and `at_once` where its `run` is
+/// no future. Help and order are those of the types and rows.
 ///
 /// `run` of the enum runs the one that was named.
 macro_rules! commands {

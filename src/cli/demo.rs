@@ -16,9 +16,9 @@ const SLOWEST: f64 = 0.1;
 
 /// Run a whole repository with made-up depositors in a temporary directory
 ///
-/// A private ZooKeeper, all daemons, object stores as directories, an inventory, and the status page: deposits, including
-/// yours, are fetched, stored, recorded and reported. Only the depositors, an operator and some faults are simulated.
-/// Everything is removed at the end.
+/// A private ZooKeeper, all daemons, object stores as directories, an inventory, and the status page: deposits,
+/// including yours, are fetched, stored, recorded and reported. Only the depositors, an operator and some faults are
+/// simulated. Everything is removed at the end.
 #[derive(Clone, Debug, Args)]
 pub struct DemoArgs {
     /// The number of jobs that are finished when the demo begins, 10 to 500000

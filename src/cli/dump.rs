@@ -23,7 +23,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 /// Write the whole queue as JSON lines, for a backup, a bug report or a load elsewhere
 ///
 /// It is not a snapshot: the queue changes while it is read, so pause it first if that matters. Locks of sessions are
-/// marked as ephemeral; /zookeeper and /queuekeeper are left out, except for the progress of creating the jobs of batches.
+/// marked as ephemeral; /zookeeper and /queuekeeper are left out, except for the progress of creating the jobs of
+/// batches.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArgs {
     #[command(flatten)]

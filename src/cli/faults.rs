@@ -20,15 +20,17 @@ use queuekeeper_queue::fault::Fault;
 
 /// List the faults in the tree, with their effects and fixes
 ///
-/// Faults depend on ages. Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper
-/// agree, unless znodes show otherwise; --repair first measures ZooKeeper's clock by one write to /queuekeeper/clock.
+/// Faults depend on ages. Listing and --dry-run write nothing, so they assume that the clocks of this host and of
+/// ZooKeeper agree, unless znodes show otherwise; --repair first measures ZooKeeper's clock by one write to
+/// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("force", |force| force.requires("item")))]
 pub(super) struct FaultsArgs {
     #[command(flatten)]
     filter: FaultFilter,
 
-    /// Repair those that can be repaired by writing, after showing and confirming each; with --yes, all without confirmation
+    /// Repair those that can be repaired by writing, after showing and confirming each; with --yes, all without
+    /// confirmation
     #[arg(long, help_heading = headings::ACTING, conflicts_with_all = ["limit", "cursor", "sort"])]
     repair: bool,
 

@@ -21,8 +21,8 @@ use crate::web::working::PATH;
 
 /// Run the daemons that work on the queue
 ///
-/// They take batches and jobs from the queue in ZooKeeper: create jobs, fetch content into the working storage, store it
-/// as OCFL objects, write the inventory, and report. Any number of such processes, on any number of hosts, share the
+/// They take batches and jobs from the queue in ZooKeeper: create jobs, fetch content into the working storage, store
+/// it as OCFL objects, write the inventory, and report. Any number of such processes, on any number of hosts, share the
 /// queue. The stores and the catalogue are those of --config.file.
 #[derive(Clone, Debug, Args)]
 pub(super) struct IngestArgs {
@@ -113,9 +113,9 @@ pub(super) struct DaemonArgs {
     )]
     daemons: Vec<Chosen>,
 
-    /// The number of workers of a daemon, such as downloading=4; with a range, such as downloading=2-16, workers are added
-    /// while jobs wait for one; may be repeated. The key workers in the --config.file of ingest overrides this and is reloaded
-    /// when it changes
+    /// The number of workers of a daemon, such as downloading=4; with a range, such as downloading=2-16, workers are
+    /// added while jobs wait for one; may be repeated. The key workers in the --config.file of ingest overrides this
+    /// and is reloaded when it changes
     #[arg(long = "workers", value_name = "DAEMON=NUMBER", value_delimiter = ',', value_parser = workers)]
     workers: Vec<(Daemon, RangeInclusive<usize>)>,
 
@@ -145,8 +145,8 @@ pub(super) struct DaemonArgs {
     #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
     unknown: u32,
 
-    /// The size in GiB from which a job's priority is lowered by 10; jobs of unknown size are treated as such until they are
-    /// downloaded
+    /// The size in GiB from which a job's priority is lowered by 10; jobs of unknown size are treated as such until
+    /// they are downloaded
     #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
     large: u32,
 
@@ -290,7 +290,8 @@ impl IngestArgs {
     /// Runs the daemons until SIGTERM or SIGINT; a second one ends them at once.
     ///
     /// # Errors
-    /// When a flag is wrong ([`UsageError`]), something cannot be opened, or the daemons cannot go on or were ended at once.
+    /// When a flag is wrong ([`UsageError`]), something cannot be opened, or the daemons cannot go on or were ended at
+    /// once.
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;

@@ -23,8 +23,9 @@ const SAMPLE: usize = 10;
 
 /// List jobs, or execute an action on each that matches
 ///
-/// Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper agree, unless znodes show
-/// otherwise; an action with --fault or --min-age first measures ZooKeeper's clock by one write to /queuekeeper/clock.
+/// Listing and --dry-run write nothing, so they assume that the clocks of this host and of ZooKeeper agree, unless
+/// znodes show otherwise; an action with --fault or --min-age first measures ZooKeeper's clock by one write to
+/// /queuekeeper/clock.
 #[derive(Clone, Debug, Args)]
 pub(super) struct JobsArgs {
     /// The action on each matching job [default: list them]

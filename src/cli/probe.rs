@@ -14,8 +14,8 @@ const SHOWN: usize = 4096;
 
 /// Request /-/ready or /-/healthy of a service, for the health check of a container; exits with 0 if it answers 200
 ///
-/// Like the probes of Kubernetes, it does not verify the certificate of an https address: the service is usually reached by an
-/// address that its certificate does not name, and nothing secret is sent.
+/// Like the probes of Kubernetes, it does not verify the certificate of an https address: the service is usually
+/// reached by an address that its certificate does not name, and nothing secret is sent.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProbeArgs {
     /// The address of the probe

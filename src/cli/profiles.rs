@@ -35,8 +35,8 @@ enum ProfilesCommand {
 
 /// Convert profiles of Merritt's ingest service, which are property files, to YAML files for --profiles
 ///
-/// All are converted, or nothing is written. Properties without an equivalent, and values that have to be added, are printed to
-/// standard error.
+/// All are converted, or nothing is written. Properties without an equivalent, and values that have to be added, are
+/// printed to standard error.
 #[derive(Clone, Debug, Args)]
 struct ImportArgs {
     /// The directory with Merritt's profiles, one file for each collection
@@ -201,8 +201,8 @@ fn convert(directory: &Path, settings: &ImportSettings) -> anyhow::Result<Vec<(P
     Ok(converted)
 }
 
-/// Writes what becomes a file of that path, readable for daemons that run as another user: no secret is in it. It is removed
-/// again unless it is given its name.
+/// Writes what becomes a file of that path, readable for daemons that run as another user: no secret is in it. It is
+/// removed again unless it is given its name.
 fn prepare(path: &Path, yaml: &str) -> std::io::Result<NamedTempFile> {
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new()

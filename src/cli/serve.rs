@@ -76,8 +76,9 @@ pub struct ServeArgs {
     #[arg(long = "mirror.session-addresses", help_heading = "Mirror")]
     session_addresses: bool,
 
-    /// The amount of data, in MiB, that the mirror and the pages that show a znode may request at the same time, estimated from
-    /// the sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs have their own limits
+    /// The amount of data, in MiB, that the mirror and the pages that show a znode may request at the same time,
+    /// estimated from the sizes of earlier reads. ZooKeeper keeps it in memory until it is sent. Actions and repairs
+    /// have their own limits
     #[arg(
         long = "mirror.read-budget",
         value_name = "MIB",
@@ -93,8 +94,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     prometheus: prometheus::PrometheusArgs,
 
-    /// The number of collections with their own series, those with the most unfinished jobs; the others are exported together.
-    /// 0 for no series by collection
+    /// The number of collections with their own series, those with the most unfinished jobs; the others are exported
+    /// together. 0 for no series by collection
     #[arg(
         long = "metrics.collections",
         value_name = "NUMBER",

@@ -16,10 +16,10 @@ use queuekeeper_zookeeper::ServerError;
 
 /// Run a whole repository on one machine, kept in one directory
 ///
-/// It starts its own ZooKeeper, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects, the inventory
-/// in DIR/catalogue.db, the collections' profiles in DIR/profiles, requested archives of objects in DIR/deliveries, and,
-/// without a mail server, reports to depositors in DIR/reports. Objects are copied to DIR/copies as set by the policies in
-/// DIR/policies. A restart resumes where it stopped.
+/// It starts its own ZooKeeper, all daemons, and the status page. Objects are kept as OCFL 1.1 below DIR/objects, the
+/// inventory in DIR/catalogue.db, the collections' profiles in DIR/profiles, requested archives of objects in
+/// DIR/deliveries, and, without a mail server, reports to depositors in DIR/reports. Objects are copied to DIR/copies
+/// as set by the policies in DIR/policies. A restart resumes where it stopped.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StandaloneArgs {
     /// The directory of the repository, which is created if it does not exist

@@ -40,8 +40,8 @@ pub(super) struct StatusArgs {
     #[command(flatten)]
     client: ClientArgs,
 
-    /// The configuration file of the server, which has the rules that act on alerts, and the catalogue with the open bit errors of the
-    /// mill. Without it, only the state of rules in ZooKeeper is known
+    /// The configuration file of the server, which has the rules that act on alerts, and the catalogue with the open
+    /// bit errors of the mill. Without it, only the state of rules in ZooKeeper is known
     #[arg(long = "config.file", value_name = "FILE", help_heading = "Rules")]
     file: Option<PathBuf>,
 

@@ -24,8 +24,8 @@ pub(super) use open::{audited, failed, probe};
 
 /// List, read, write, copy, delete and verify content in the stores of --config.file; hold a store, and release it
 ///
-/// An item is named STORE/SPACE/KEY; the key is everything after the second slash. Changes are recorded in the catalogue,
-/// so --config.file must name one.
+/// An item is named STORE/SPACE/KEY; the key is everything after the second slash. Changes are recorded in the
+/// catalogue, so --config.file must name one.
 #[derive(Clone, Debug, Args)]
 pub(super) struct StoreArgs {
     #[command(subcommand)]

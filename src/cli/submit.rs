@@ -39,16 +39,17 @@ const MOST_NAMED: usize = 20;
 
 /// Deposit files, a directory, or the content of a URL
 ///
-/// A single file is deposited as it is. Its type is set by --type, or detected from its first lines or its name: a manifest, a
-/// container (.zip, .tar, ..), or a file. A directory, or several files and directories, become one object: they are packed
-/// into a .tar while they are sent. Its files are named by their paths, relative to the directory or as given. Anything that is
-/// neither a file nor a directory, such as a link, is refused; empty directories are not stored.
+/// A single file is deposited as it is. Its type is set by --type, or detected from its first lines or its name: a
+/// manifest, a container (.zip, .tar, ..), or a file. A directory, or several files and directories, become one object:
+/// they are packed into a .tar while they are sent. Its files are named by their paths, relative to the directory or as
+/// given. Anything that is neither a file nor a directory, such as a link, is refused; empty directories are not
+/// stored.
 ///
-/// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an interrupted
-/// upload can be resumed.
+/// The content goes to the working storage of the daemons (--data, --working), or to a server (--server), where an
+/// interrupted upload can be resumed.
 ///
-/// --failed-of deposits the failed rows of a batch again, as the button on its page does; it requires --server. --withdraw
-/// withdraws a deposit: all of it or nothing, until the first of its jobs leaves Pending.
+/// --failed-of deposits the failed rows of a batch again, as the button on its page does; it requires --server.
+/// --withdraw withdraws a deposit: all of it or nothing, until the first of its jobs leaves Pending.
 ///
 /// A manifest of more than 40,000 rows becomes several batches; --wait waits for all of them and lists them.
 ///
@@ -64,8 +65,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "profile", value_name = "NAME", required_unless_present_any = ["failed_of", "withdraw"])]
     profile: Option<String>,
 
-    /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch; repeating this gives the same
-    /// batch
+    /// Instead of a deposit: submit the failed rows of the deposit ID again, as a new batch; repeating this gives the
+    /// same batch
     #[arg(
         long = "failed-of",
         value_name = "ID",
@@ -151,8 +152,8 @@ pub(super) struct SubmitArgs {
     #[arg(long = "digest", value_name = "ALGORITHM:HEX", value_parser = read_digest, help_heading = "Deposit", hide_short_help = true)]
     digest: Option<Digest>,
 
-    /// The UUID of the batch: repeating the same deposit with it gives the same batch, and a different deposit is refused
-    /// [default: a new one]
+    /// The UUID of the batch: repeating the same deposit with it gives the same batch, and a different deposit is
+    /// refused [default: a new one]
     #[arg(
         long = "uuid",
         value_name = "UUID",
@@ -166,17 +167,17 @@ pub(super) struct SubmitArgs {
     #[arg(long = "wait")]
     wait: bool,
 
-    /// Deposit nothing, and print problems: of the name, the digest and the lines of a manifest, and URLs that cannot be
-    /// reached
+    /// Deposit nothing, and print problems: of the name, the digest and the lines of a manifest, and URLs that cannot
+    /// be reached
     ///
-    /// The content of a URL is read as a manifest if --type sets that it is one. The first 10,000 URLs of a manifest are
-    /// requested, for at most two minutes. With --server, the server checks the request, the space for the content, and the
-    /// content of a URL; it does not get the content of a file.
+    /// The content of a URL is read as a manifest if --type sets that it is one. The first 10,000 URLs of a manifest
+    /// are requested, for at most two minutes. With --server, the server checks the request, the space for the content,
+    /// and the content of a URL; it does not get the content of a file.
     #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
     check: bool,
 
-    /// The directory of the collections' profiles: a deposit for a profile that is not in it is refused [default: that of
-    /// --data]
+    /// The directory of the collections' profiles: a deposit for a profile that is not in it is refused [default: that
+    /// of --data]
     #[arg(long = "profiles", value_name = "DIR", hide_short_help = true)]
     profiles: Option<PathBuf>,
 

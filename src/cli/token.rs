@@ -17,8 +17,8 @@ pub struct TokenArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The role of the token: viewer, operator or admin; or a role for one purpose: alertmanager sends alerts, store-events
-    /// sends messages of a store, depositor makes deposits and reads their status
+    /// The role of the token: viewer, operator or admin; or a role for one purpose: alertmanager sends alerts,
+    /// store-events sends messages of a store, depositor makes deposits and reads their status
     #[arg(long = "role", value_name = "ROLE")]
     role: Role,
 

@@ -1,6 +1,6 @@
-//! The file of `--config.file`: roles of users and tokens, what depositors may do, of which spaces stores may send messages,
-//! the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how many workers the
-//! daemons have.
+//! The file of `--config.file`: roles of users and tokens, what depositors may do, of which spaces stores may send
+//! messages, the rules for alerts, the stores with their catalogue, where access requests are delivered to, and how
+//! many workers the daemons have.
 //!
 //! Reading the queue needs no such file; without it no actions are allowed. Each part of the file has a module below
 //! this one, and a key in [`Keys`].

@@ -21,11 +21,12 @@ use queuekeeper_queue::{Error, Queue};
 /// The maximum number of batches that wait to be acquired, however long the queue is paused.
 const WAITING_BATCHES: usize = 6;
 
-/// With alerts, how many more large objects their depositor sends while the collection is held, so that there is something
-/// held: few, so that they cause no other stall when they are released.
+/// With alerts, how many more large objects their depositor sends while the collection is held, so that there is
+/// something held: few, so that they cause no other stall when they are released.
 const MORE_LARGE: usize = 2;
 
-/// How much they send at most, in bytes: objects stay in their store, which is in the temporary directory of this machine.
+/// How much they send at most, in bytes: objects stay in their store, which is in the temporary directory of this
+/// machine.
 const MOST_BYTES: u64 = 8 << 30;
 
 /// All depositors.

@@ -25,8 +25,8 @@ pub(super) enum Trouble {
     Cut,
 }
 
-/// The troubles with their weights, and for how many requests they last: what passes within one attempt of a daemon makes
-/// no job wait, and what is tried again by an operator must be right at some time.
+/// The troubles with their weights, and for how many requests they last: what passes within one attempt of a daemon
+/// makes no job wait, and what is tried again by an operator must be right at some time.
 const TROUBLES: [(u32, (Trouble, u32)); 6] = [
     (2, (Trouble::Gone, 1)),
     (1, (Trouble::Gone, u32::MAX)),

@@ -1,9 +1,10 @@
-//! What was before the demo: thousands of jobs that have ended, so that lists, charts and searches have something to show.
+//! What was before the demo: thousands of jobs that have ended, so that lists, charts and searches have something to
+//! show.
 //!
-//! No daemon has worked on them, and no object was stored: their titles say that they are from before the demo. They are
-//! created through the queue core, as Pending; then transactions of many jobs each move them to their states. No other
-//! client uses the queue at that time. A failed or held one has its file at its depositor's server, so that the daemons
-//! work on it once it is resumed or released.
+//! No daemon has worked on them, and no object was stored: their titles say that they are from before the demo. They
+//! are created through the queue core, as Pending; then transactions of many jobs each move them to their states. No
+//! other client uses the queue at that time. A failed or held one has its file at its depositor's server, so that the
+//! daemons work on it once it is resumed or released.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

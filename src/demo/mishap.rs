@@ -1,5 +1,5 @@
-//! Occasional faults, as in production: one at a time, repaired after a while. They come from programs that are not ours:
-//! a daemon in Java that crashes at a bad moment, an admin's tool, a depositor's server.
+//! Occasional faults, as in production: one at a time, repaired after a while. They come from programs that are not
+//! ours: a daemon in Java that crashes at a bad moment, an admin's tool, a depositor's server.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The depositors' servers, one for each collection: they have the files and manifests that deposits name, are slow, and
-//! sometimes in trouble. They are called back, too.
+//! The depositors' servers, one for each collection: they have the files and manifests that deposits name, are slow,
+//! and sometimes in trouble. They are called back, too.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -170,7 +170,8 @@ fn holds(batch: &BatchSituation) -> String {
     said.collect()
 }
 
-/// What stops the states that its jobs wait in or have still to pass, the most decisive of each, with how many are in it.
+/// What stops the states that its jobs wait in or have still to pass, the most decisive of each, with how many are in
+/// it.
 fn obstacles_of<'a>(
     batch: &'a BatchSituation,
     volume: Option<&'a Volume>,

@@ -134,8 +134,8 @@ fn no_daemon(state: &StateSituation, found: &FoundFault, now: Timestamp) -> Caus
         .items([Path::StateFolder(state.state.into())], 1)
 }
 
-/// How long no daemon was seen, before that is said of a state: a process that is restarted has workers again by then, and
-/// the daemons of other programs look at a state every five seconds.
+/// How long no daemon was seen, before that is said of a state: a process that is restarted has workers again by then,
+/// and the daemons of other programs look at a state every five seconds.
 const UNSERVED: SignedDuration = SignedDuration::from_secs(15);
 
 /// No process has workers for a state, and no daemon was seen to take its jobs: known sooner than that none comes.
@@ -175,7 +175,8 @@ pub(super) fn backlog(state: &StateSituation) -> Option<Cause> {
     )
 }
 
-/// Stores that are held. Which store keeps the objects of a collection stands in its profile, which is not in the queue.
+/// Stores that are held. Which store keeps the objects of a collection stands in its profile, which is not in the
+/// queue.
 pub(super) fn stores_held(state: &StateSituation, now: Timestamp) -> impl Iterator<Item = Cause> {
     state.held_stores.iter().map(move |(store, pause)| {
         let name = quoted(store);

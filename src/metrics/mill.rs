@@ -46,7 +46,8 @@ pub struct MillFigures {
     pub proofs: Vec<ProofFigures>,
     /// The loops.
     pub loops: Vec<LoopFigures>,
-    /// Since when automatic repairs are stopped, by store, of which an empty one stands for all, and by what stopped them.
+    /// Since when automatic repairs are stopped, by store, of which an empty one stands for all, and by what stopped
+    /// them.
     pub repair_stops: Vec<(String, &'static str, Timestamp)>,
     /// Since when work is paused, by account and store, of which an empty one stands for all.
     pub pauses: Vec<(String, String, Timestamp)>,

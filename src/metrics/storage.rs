@@ -1,7 +1,7 @@
 //! Working storage: how full the volume is that the daemons work on.
 //!
-//! Such a volume is often on NFS, and reading the usage of a file system whose server is gone blocks for minutes. So it is read
-//! from time to time on a thread of its own, and a scrape exports the last answer while that is not too old.
+//! Such a volume is often on NFS, and reading the usage of a file system whose server is gone blocks for minutes. So it
+//! is read from time to time on a thread of its own, and a scrape exports the last answer while that is not too old.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -94,7 +94,8 @@ impl Storage {
         }
     }
 
-    /// A volume that is no file system of its own, such as that of a demo: its usage is the last one passed to [`Self::report`].
+    /// A volume that is no file system of its own, such as that of a demo: its usage is the last one passed to
+    /// [`Self::report`].
     #[must_use]
     pub fn reported(threshold: f64) -> Self {
         Self { path: None, ..Self::new(PathBuf::new(), threshold) }

@@ -205,8 +205,8 @@ pub struct JobCursor {
     pub(super) sort: JobSort,
     pub(super) direction: Direction,
     pub(super) is_back: bool,
-    /// The value that was sorted by, and the job's number below it. Of unfinished jobs first, a bit above both says that
-    /// the job is finished.
+    /// The value that was sorted by, and the job's number below it. Of unfinished jobs first, a bit above both says
+    /// that the job is finished.
     pub(super) at: u128,
 }
 

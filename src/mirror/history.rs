@@ -173,8 +173,8 @@ fn is_of_job(change: Change) -> bool {
     }
 }
 
-/// Whether a job that has left a state for another went on along the success path, which is what a rate is of: a hold or
-/// a failure takes many out of a state at once, and says nothing of how fast it works. From a state beside the path
+/// Whether a job that has left a state for another went on along the success path, which is what a rate is of: a hold
+/// or a failure takes many out of a state at once, and says nothing of how fast it works. From a state beside the path
 /// every way out counts.
 fn is_on_its_way(state: Option<JobState>, to: ObservedState<JobState>) -> bool {
     let Some(state) = state.filter(|state| state.success().is_some()) else { return true };

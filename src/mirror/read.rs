@@ -31,8 +31,9 @@ const REQUESTS_IN_FLIGHT: usize = 4;
 /// How many bytes of paths go into one request: the server resets the connection at 1 MiB, for everyone on it.
 const REQUEST_BYTES: usize = 256 << 10;
 
-/// How many answers to earlier changes the size of the next ones is estimated from. Changes come in no order of ours, so what was
-/// seen is no sample of them: this bounds how many reads are made at once before the next ones are known by themselves.
+/// How many answers to earlier changes the size of the next ones is estimated from. Changes come in no order of ours,
+/// so what was seen is no sample of them: this bounds how many reads are made at once before the next ones are known by
+/// themselves.
 const REMEMBERED_CHANGES: f64 = 1.0;
 
 /// The same while changes are read all the time: since the last look not much can have been written.

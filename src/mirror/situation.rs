@@ -101,7 +101,8 @@ pub struct QueuePosition {
     pub earlier: u64,
     /// Of both, those that a daemon holds already.
     pub locked: u64,
-    /// Of both, those of held collections, as far as the first thousand of the state show it. Only Pending jobs have any.
+    /// Of both, those of held collections, as far as the first thousand of the state show it. Only Pending jobs have
+    /// any.
     pub held_ahead: u64,
 }
 
@@ -168,8 +169,8 @@ pub struct StateSituation {
     pub jobs: u64,
     /// Of these, held by a daemon.
     pub locked: u64,
-    /// Of these, held for so short a time that the daemon may give the job back at once, as ours do that find no room for
-    /// it; only in Provisioning.
+    /// Of these, held for so short a time that the daemon may give the job back at once, as ours do that find no room
+    /// for it; only in Provisioning.
     pub looked_at: u64,
     /// When the job longest in it entered it.
     pub oldest: Option<Timestamp>,
@@ -196,8 +197,8 @@ pub struct StateSituation {
     /// Whether the daemons of queuekeeper work on jobs of this queue: some process has workers for a state that is not
     /// exchanged alone.
     pub is_ours: bool,
-    /// Since when no daemon is known to take jobs of it: there are no such workers, and no job of it is locked. At the most,
-    /// since the tree was first read.
+    /// Since when no daemon is known to take jobs of it: there are no such workers, and no job of it is locked. At the
+    /// most, since the tree was first read.
     pub unserved: Option<Timestamp>,
     /// What is granted of the working storage, where it is granted; only in Provisioning.
     pub granted: Option<Granted>,
@@ -212,9 +213,9 @@ impl StateSituation {
         self.jobs.saturating_sub(self.locked.saturating_sub(self.looked_at))
     }
 
-    /// Whether its jobs wait for grants of working storage, if none has left it for some time: there are daemons that grant
-    /// some, some is granted, and neither a pause nor the head of the queue explains it. Whether a worker is free is of no
-    /// account: the daemons go on looking at all jobs.
+    /// Whether its jobs wait for grants of working storage, if none has left it for some time: there are daemons that
+    /// grant some, some is granted, and neither a pause nor the head of the queue explains it. Whether a worker is free
+    /// is of no account: the daemons go on looking at all jobs.
     #[must_use]
     pub fn may_wait_for_grants(&self) -> bool {
         let has_grants = self.granted.is_some_and(|granted| granted.jobs > 0);

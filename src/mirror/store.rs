@@ -99,7 +99,8 @@ impl Store {
         }
     }
 
-    /// What jobs were granted of the working storage, those first that wait for more, at most `most`; and how many there are.
+    /// What jobs were granted of the working storage, those first that wait for more, at most `most`; and how many
+    /// there are.
     #[must_use]
     pub fn grants(&self, most: usize) -> Option<(Vec<Grant>, usize)> {
         self.read(|image, _| image.grants(most))

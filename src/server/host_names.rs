@@ -16,7 +16,8 @@ const LIFETIME: Duration = Duration::from_mins(10);
 /// How many addresses are kept.
 const MAX_KEPT: usize = 1_000;
 
-/// How many lookups may be in progress: each occupies a thread until the resolver gives up, which may take half a minute.
+/// How many lookups may be in progress: each occupies a thread until the resolver gives up, which may take half a
+/// minute.
 const MAX_LOOKUPS: usize = 4;
 
 /// How long a round of lookups is waited for. What takes longer is there in a later round.

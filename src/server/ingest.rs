@@ -124,8 +124,8 @@ fn check_deliveries(services: &Services) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs the daemons until `shutdown`, and their probes on the listeners; serves the working storage where it is to be. How
-/// many workers they have follows the file, whenever that is changed.
+/// Runs the daemons until `shutdown`, and their probes on the listeners; serves the working storage where it is to be.
+/// How many workers they have follows the file, whenever that is changed.
 ///
 /// # Errors
 /// When something they need cannot be opened, or they cannot go on.

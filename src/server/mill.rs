@@ -43,8 +43,8 @@ use crate::{metrics, views, web};
 /// How often it is seen whether mails of other processes are due, and how many wait.
 const MAILS: Duration = Duration::from_secs(10);
 
-/// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded. What killed
-/// processes left in them is settled first.
+/// Opens what the mill needs: its catalogue, and the stores of all accounts, each so that its changes are recorded.
+/// What killed processes left in them is settled first.
 ///
 /// # Errors
 /// One line that names what cannot be opened.

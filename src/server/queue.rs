@@ -120,8 +120,8 @@ fn no_time(error: &CoordinationError) -> mirror::NoTime {
     }
 }
 
-/// The addresses of sessions with the names of their hosts, and in one line which servers did not report theirs, and why;
-/// empty if all did.
+/// The addresses of sessions with the names of their hosts, and in one line which servers did not report theirs, and
+/// why; empty if all did.
 fn addresses(found: Connections, names: &HostNames) -> (mirror::Addresses, String) {
     let failures = found.failures.iter().map(|(host, why)| format!("{host}: {why}"));
     let addresses = found.addresses.into_iter().map(|(session, address)| (session, names.named(address).into()));

@@ -164,8 +164,8 @@ impl DataDirectory {
         write().with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Has the queue take the catalogue that was found, if it is one that was made again: the daemons refuse any other than
-    /// that which they have had.
+    /// Has the queue take the catalogue that was found, if it is one that was made again: the daemons refuse any other
+    /// than that which they have had.
     async fn adopt_rebuilt(&self, zookeeper: &queuekeeper_zookeeper::Config, found: Uuid) -> anyhow::Result<()> {
         let path = self.rebuilt();
         let noted = match fs::read_to_string(&path) {
@@ -206,8 +206,8 @@ impl DataDirectory {
         }
     }
 
-    /// Checks that objects are where a catalogue says that there are some: the volume of a directory that is empty may be
-    /// away, and what is stored in its mount point is hidden as soon as it is back.
+    /// Checks that objects are where a catalogue says that there are some: the volume of a directory that is empty may
+    /// be away, and what is stored in its mount point is hidden as soon as it is back.
     fn check_objects(&self) -> anyhow::Result<()> {
         let (own, objects) = (self.objects().join(OWN), self.objects());
         if self.0.join("catalogue.db").exists() && !own.is_dir() {

@@ -114,8 +114,8 @@ pub(crate) struct BatchStanding {
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is moving; null if it was purged while this was computed.
     pub(crate) diagnosis: Option<Diagnosis>,
-    /// Its changes since this process started to watch, eight at most, and those of its jobs, equal ones of several jobs
-    /// together; the oldest first.
+    /// Its changes since this process started to watch, eight at most, and those of its jobs, equal ones of several
+    /// jobs together; the oldest first.
     pub(crate) history: Vec<BatchChange>,
     /// Earlier changes of its jobs that are not in the history, which has at most fifty.
     pub(crate) history_more_changes: u64,

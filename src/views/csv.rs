@@ -86,7 +86,8 @@ fn collect(
 }
 
 /// Texts come from znodes and may be anything. What does not show is escaped, as everywhere, and what a spreadsheet
-/// would take for a formula is prefixed with an apostrophe, as OWASP recommends against CSV injection. Numbers are kept.
+/// would take for a formula is prefixed with an apostrophe, as OWASP recommends against CSV injection. Numbers are
+/// kept.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

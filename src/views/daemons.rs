@@ -112,8 +112,8 @@ pub(crate) struct ServedState {
     pub(crate) locked: u64,
     /// When a daemon of any program last took a job of it; null if that was not observed.
     pub(crate) last_taken: Option<Timestamp>,
-    /// Since when no process of queuekeeper has had workers for it and no daemon of any program has held a job of it; null
-    /// while there is one. It is not earlier than when this server first read the queue.
+    /// Since when no process of queuekeeper has had workers for it and no daemon of any program has held a job of it;
+    /// null while there is one. It is not earlier than when this server first read the queue.
     pub(crate) no_daemon_seen_since: Option<Timestamp>,
     /// Since when jobs have been waiting in it without any daemon taking them; null if there are none.
     pub(crate) without_daemon_since: Option<Timestamp>,
@@ -129,7 +129,8 @@ pub(crate) struct OtherDaemon {
     pub(crate) workers: u64,
     /// How many processes have these.
     pub(crate) processes: u64,
-    /// How many batches or access requests wait to be taken by it; null for a daemon that does not depend on their states.
+    /// How many batches or access requests wait to be taken by it; null for a daemon that does not depend on their
+    /// states.
     pub(crate) waiting: Option<u64>,
 }
 

@@ -48,7 +48,8 @@ pub(crate) struct DepositView {
     pub(crate) depositor: String,
     /// When it was made; null while it is being uploaded.
     pub(crate) received: Option<Timestamp>,
-    /// How many bytes of an upload were received: the next `PATCH` continues from there. Null if nothing is being uploaded.
+    /// How many bytes of an upload were received: the next `PATCH` continues from there. Null if nothing is being
+    /// uploaded.
     pub(crate) offset: Option<u64>,
     /// How many bytes it has; null if unknown.
     pub(crate) size_bytes: Option<u64>,
@@ -69,10 +70,11 @@ pub(crate) struct DepositView {
     pub(crate) completed: u64,
     /// The depositor's note; empty for none, and once its batch is gone from the queue.
     pub(crate) note: String,
-    /// The addresses that the depositor has the report mailed to; empty for those of the profile, and once its batch is gone
-    /// from the queue.
+    /// The addresses that the depositor has the report mailed to; empty for those of the profile, and once its batch is
+    /// gone from the queue.
     pub(crate) notification: String,
-    /// Its jobs with warnings, of several batches those of the first one; those of further parts are below the ids of these.
+    /// Its jobs with warnings, of several batches those of the first one; those of further parts are below the ids of
+    /// these.
     pub(crate) warned: WarnedJobs,
     /// The batches that it became, if it has too many rows for one; otherwise empty.
     pub(crate) parts: Vec<DepositPart>,
@@ -101,14 +103,14 @@ pub(crate) struct DepositView {
     pub(crate) withdrawn: Option<Timestamp>,
     /// Since when it is being withdrawn; null if it is not.
     pub(crate) withdrawing_since: Option<Timestamp>,
-    /// Why its withdrawal failed and was rolled back, so that it continues. Null if that has not happened, and once its batch
-    /// has ended.
+    /// Why its withdrawal failed and was rolled back, so that it continues. Null if that has not happened, and once its
+    /// batch has ended.
     #[schema(example = "its job jid0000000042 is in Estimating; it can no longer be withdrawn")]
     pub(crate) withdrawal_refused: Option<String>,
     /// Of a dry run of a manifest at a URL: how many batches its rows become. Null otherwise.
     pub(crate) batches: Option<u64>,
-    /// Of a dry run: how many URLs of the manifest were not requested, because the time was up or there are more than 10,000.
-    /// Null otherwise.
+    /// Of a dry run: how many URLs of the manifest were not requested, because the time was up or there are more than
+    /// 10,000. Null otherwise.
     pub(crate) urls_not_requested: Option<u64>,
 }
 

@@ -43,8 +43,8 @@ pub(crate) struct LockFilter {
     #[param(value_type = Option<String>, pattern = "^(none|0x[0-9a-f]{1,16})?$", example = "0x100005a3c2e0001")]
     pub(crate) session: Option<Text<Holder>>,
 
-    /// The sort order: `oldest` or `newest` first, by what they protect, or by session; locks that are not readable come
-    /// last.
+    /// The sort order: `oldest` or `newest` first, by what they protect, or by session; locks that are not readable
+    /// come last.
     #[arg(long, value_name = "ORDER", default_value_t)]
     #[param(inline)]
     pub(crate) sort: Sort,

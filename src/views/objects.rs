@@ -92,7 +92,8 @@ pub(crate) struct ObjectDetail {
     pub(crate) next_file: Option<String>,
     /// Its copies in other stores; empty if there is no mill.
     pub(crate) copies: Vec<ObjectCopy>,
-    /// How many open bit errors its copies have, in all stores of the account; of a very large object, at most 10,000 in each.
+    /// How many open bit errors its copies have, in all stores of the account; of a very large object, at most 10,000
+    /// in each.
     pub(crate) bit_error_count: u64,
     /// The first of these bit errors, at most 20.
     pub(crate) bit_errors: Vec<ObjectBitError>,

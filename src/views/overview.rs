@@ -46,8 +46,8 @@ pub struct Recent {
     pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
     /// How many batches are in progress.
     pub batches_in_work: usize,
-    /// The states that no job has left for as long as is configured, a minute by default, for a reason that does not end
-    /// by itself.
+    /// The states that no job has left for as long as is configured, a minute by default, for a reason that does not
+    /// end by itself.
     pub stopped: Vec<Stopped>,
     /// The queues that are paused.
     pub pauses: Vec<(Queue, Pause)>,

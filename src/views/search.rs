@@ -1,5 +1,5 @@
-//! Search for a text that may be an id, an ARK, a UUID, a session, a mnemonic, a group of failures, or part of a name or
-//! message.
+//! Search for a text that may be an id, an ARK, a UUID, a session, a mnemonic, a group of failures, or part of a name
+//! or message.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -92,8 +92,8 @@ impl Source<'_> {
     }
 }
 
-/// The ARK of an address in which a resolver or a repository has it, of a text copied from a mail, or of one without the
-/// slash that older ARKs have behind their label: as the queue has it.
+/// The ARK of an address in which a resolver or a repository has it, of a text copied from a mail, or of one without
+/// the slash that older ARKs have behind their label: as the queue has it.
 fn ark_in(text: &str) -> Option<String> {
     const LABEL: &str = "ark:";
     const AROUND: &[char] = &['<', '>', '"', '\'', '(', ')', '.', ',', ';', '/'];

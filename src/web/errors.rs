@@ -14,8 +14,8 @@ use super::http::problem::{HasMessage, Problem};
 use super::routes::{API_ROOT, POSTER_ROOT};
 use super::{pages, poster};
 
-/// Gives every error a body that says what to do: a problem document below the API, the state of a batch for programs that
-/// deposit to Merritt, a page for browsers, one line for all other clients.
+/// Gives every error a body that says what to do: a problem document below the API, the state of a batch for programs
+/// that deposit to Merritt, a page for browsers, one line for all other clients.
 pub(super) async fn describe(
     FromState(context): FromState<Arc<HttpContext>>,
     request: Request,

@@ -1,4 +1,5 @@
-//! The directories of jobs, for Java's daemons: `/ingestqueue/BATCH/JOB/{producer,system}/..`, on a listener of its own.
+//! The directories of jobs, for Java's daemons: `/ingestqueue/BATCH/JOB/{producer,system}/..`, on a listener of its
+//! own.
 //!
 //! There is no login: every client of an allowed network reads the files of all jobs. Nothing is listed,
 //! nothing is written, and only what a manifest may name is opened, beneath the working storage and through no link.
@@ -117,8 +118,8 @@ fn send(mut file: File, request: &Request) -> io::Result<Response> {
     Ok(response)
 }
 
-/// The range of bytes that is requested: `None` for all of it, which also answers what is in no form that is known here;
-/// `Some(None)` where there is no such range.
+/// The range of bytes that is requested: `None` for all of it, which also answers what is in no form that is known
+/// here; `Some(None)` where there is no such range.
 #[expect(clippy::option_option, reason = "there are three answers")]
 fn range(headers: &HeaderMap, tag: &str, size: u64) -> Option<Option<(u64, u64)>> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
@@ -142,8 +143,8 @@ fn range(headers: &HeaderMap, tag: &str, size: u64) -> Option<Option<(u64, u64)>
     Some((start < end).then_some((start, end)))
 }
 
-/// The next bytes of a file, a piece at a time. A file that is cut meanwhile ends the connection: fewer bytes were promised
-/// to come.
+/// The next bytes of a file, a piece at a time. A file that is cut meanwhile ends the connection: fewer bytes were
+/// promised to come.
 fn pieces(file: File, bytes: u64) -> impl Stream<Item = io::Result<Bytes>> {
     let file = tokio::fs::File::from_std(file).take(bytes);
     stream::try_unfold(file, |mut file| async {

@@ -76,7 +76,8 @@ async fn the_description_is_valid_and_a_fuzzer_driven_by_it_finds_no_undocumente
         Command::new(tool("schemathesis"))
             .arg("run")
             .arg(&file)
-            // No foreign page, and a body as it should be: what is refused before it reaches a route is no matter of it.
+            // No foreign page, and a body as it should be: what is refused before it reaches a route is no matter of
+            // it.
             .args(["-H", "Sec-Fetch-Site: none", "-H", "Content-Type: application/json"])
             .args(["--url", &demo.web, "--checks", checks, "--phases", "examples,coverage,fuzzing"])
             .args(["--max-examples", &examples(), "--seed", "1", "--generation-database", "none"])

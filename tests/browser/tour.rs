@@ -139,7 +139,8 @@ fn kind(path: &str) -> String {
     }
 }
 
-/// What is wrong with a page in a look and its other colours. One whose item went away while it was looked at is looked at as another.
+/// What is wrong with a page in a look and its other colours. One whose item went away while it was looked at is looked
+/// at as another.
 async fn look_at(served: &Served, browser: &Browser, page: &Page, look: Look, axe: &str) -> Vec<String> {
     loop {
         let address = open(served, browser, page).await;

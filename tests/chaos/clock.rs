@@ -109,7 +109,8 @@ async fn on_a_quiet_tree_no_age_is_wrong_whatever_the_clock_is_set_to() {
         comes_right(&mut program, start).await;
         program.set_clock(later);
         comes_right(&mut program, later).await;
-        // Who only looks writes nothing: a clock that is behind is seen all the same, and the other is said to be believed.
+        // Who only looks writes nothing: a clock that is behind is seen all the same, and the other is said to be
+        // believed.
         let writes = client.check_stat("/queuekeeper/clock").await.unwrap().unwrap().version;
         let shown = program.command(&["status"]);
         assert!(shown.contains("assume that the clocks"), "{shown}");

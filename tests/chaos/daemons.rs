@@ -146,8 +146,8 @@ impl Daemons {
         }
     }
 
-    /// From now on each job may move again: the mirror has seen all that was done. The daemons' own session may have been
-    /// lost in what happened, so they go on with another.
+    /// From now on each job may move again: the mirror has seen all that was done. The daemons' own session may have
+    /// been lost in what happened, so they go on with another.
     pub(super) fn turn(&mut self, client: Client, rng: &mut StdRng) {
         self.client = client;
         self.unmoved = self.jobs.keys().copied().collect();

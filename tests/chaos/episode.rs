@@ -13,8 +13,8 @@ use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 /// How many jobs move before, during and after what happens.
 const MOVED: usize = 25;
 
-/// How many jobs make up a burst, each of nine znodes, and how many in the long form: 10,000 or 50,000 changes, and as many
-/// when they are gone again.
+/// How many jobs make up a burst, each of nine znodes, and how many in the long form: 10,000 or 50,000 changes, and as
+/// many when they are gone again.
 const BURST: (usize, usize) = (1_100, 5_600);
 
 /// How far a clock is set off, in seconds.

@@ -49,8 +49,8 @@ impl Program {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Kills it without warning and starts it again, with a clock that is right: of one that is not it learns from the first
-    /// change.
+    /// Kills it without warning and starts it again, with a clock that is right: of one that is not it learns from the
+    /// first change.
     pub(super) fn kill_and_restart(&mut self, steps: &Steps) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -20,8 +20,8 @@ const GOAL: Duration = Duration::from_secs(2);
 /// How many jobs move after each episode, to see that events are heard again.
 const MOVED: usize = 10;
 
-/// Plays every episode of a part once in a random order, and goes on for as long as is configured. A part is every so many
-/// episodes of all, from one on.
+/// Plays every episode of a part once in a random order, and goes on for as long as is configured. A part is every so
+/// many episodes of all, from one on.
 async fn survives(members: usize, (first, every): (usize, usize)) {
     let seed = number("QUEUEKEEPER_CHAOS_SEED").unwrap_or_else(rand::random);
     let minutes = number("QUEUEKEEPER_CHAOS_MINUTES").unwrap_or(0);

@@ -94,8 +94,8 @@ impl World {
         }
     }
 
-    /// Waits until both have counted what was done and no more, and say where all jobs are; then both must say all that a
-    /// plain reading of the tree says, which has come to rest. From then on each job may move again.
+    /// Waits until both have counted what was done and no more, and say where all jobs are; then both must say all that
+    /// a plain reading of the tree says, which has come to rest. From then on each job may move again.
     pub(super) async fn comes_right(&mut self, after: &str, since: Instant) -> Recovery {
         let (mut mirror, mut program) = (None, None);
         while mirror.is_none() || program.is_none() {

@@ -34,7 +34,8 @@ fn cut_off(directory: &Path) -> String {
     path
 }
 
-/// The command submits the failed rows of a deposit as the batch that there is, and not those of one that has not failed.
+/// The command submits the failed rows of a deposit as the batch that there is, and not those of one that has not
+/// failed.
 async fn by_command(home: &Path, address: &str, (id, new): (&str, &str)) {
     let again =
         async |id: &str| run(home, &["submit", "--failed-of", id, "--server", address, "--wait", "-o", "json"]).await;

@@ -104,8 +104,8 @@ impl Client {
         assert!(status == 422 && says(&problem, &expected), "{status} {problem}");
     }
 
-    /// Purges the batch of a key, and checks that nothing is made of the key any more: neither the same deposit, nor another
-    /// one.
+    /// Purges the batch of a key, and checks that nothing is made of the key any more: neither the same deposit, nor
+    /// another one.
     pub(super) async fn not_made_again(&self, key: &str, deposit: &Value, batch: &str) {
         let purge = json!({"action": "purge", "on": batch, "reason": "it is done"});
         let request = self.request(Method::POST, "/api/v1/actions").header("content-type", "application/json");
@@ -165,7 +165,8 @@ impl Client {
         }
     }
 
-    /// Checks that the depositor of a manifest that is refused is told why: by the API, on the page, and by the command.
+    /// Checks that the depositor of a manifest that is refused is told why: by the API, on the page, and by the
+    /// command.
     pub(super) async fn is_told_why_no_job_was_created(&self, home: &Path) {
         let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
         let wrong = format!("#%checkm_0.7\n#%profile | {profile}\nno url\n#%eof\n");

@@ -1,5 +1,5 @@
-//! The configuration of the documentation, read by the program. Rules and what is for Prometheus and Alertmanager is read
-//! by `rules.rs` and `dashboards.rs`.
+//! The configuration of the documentation, read by the program. Rules and what is for Prometheus and Alertmanager is
+//! read by `rules.rs` and `dashboards.rs`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

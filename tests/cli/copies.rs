@@ -33,7 +33,8 @@ fn content(root: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A copy of a file is damaged: wherever the object is looked at, it is that one, and the copy is not complete. Then it is repaired.
+/// A copy of a file is damaged: wherever the object is looked at, it is that one, and the copy is not complete. Then it
+/// is repaired.
 async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address: &str) {
     let text = data.display().to_string();
     let damaged = files(copies).into_iter().find(|path| path.ends_with("producer/a.txt")).unwrap();

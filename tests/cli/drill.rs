@@ -1,4 +1,5 @@
-//! The page on the mill: its policies, its fire drill, and its other commands, beside a mill that runs, as written there.
+//! The page on the mill: its policies, its fire drill, and its other commands, beside a mill that runs, as written
+//! there.
 
 use std::fs;
 use std::time::Duration;

@@ -13,7 +13,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What the demo does not make: the beginning of a query's metric, and why there is nothing. None of them may return data.
+/// What the demo does not make: the beginning of a query's metric, and why there is nothing. None of them may return
+/// data.
 const NEVER: [(&str, &str); 7] = [
     ("queuekeeper_alerts_total", "no Alertmanager sends anything to the demo"),
     ("queuekeeper_alert_rule_last_action_timestamp_seconds", "the demo has no rules for alerts"),
@@ -31,7 +32,8 @@ const AT_TIMES: [(&str, &str); 3] = [
     (r#"queue="access_small",state="pending""#, "the access daemon takes a request within milliseconds"),
 ];
 
-/// A text with the variables in it as Grafana fills them in for all queues and one instance, the state Provisioning and the last minutes.
+/// A text with the variables in it as Grafana fills them in for all queues and one instance, the state Provisioning and
+/// the last minutes.
 fn filled(text: &str, address: &str) -> String {
     let mut text = text.to_owned();
     // In a query, a backslash stands for itself only when it is escaped, too.

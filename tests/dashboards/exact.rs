@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::board::{panels, queries, read, text};
 
-/// What is scraped every quarter of a minute, never when it is queried, in promtool's notation: 156 within 40 seconds, a restart, 8 more, and an
-/// outcome that was never seen before.
+/// What is scraped every quarter of a minute, never when it is queried, in promtool's notation: 156 within 40 seconds,
+/// a restart, 8 more, and an outcome that was never seen before.
 const SERIES: [(&str, &str); 4] = [
     (r#"queuekeeper_mirror_synced{job="q",instance="a"}"#, "1x60"),
     (

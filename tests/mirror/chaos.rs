@@ -256,8 +256,8 @@ impl Chaos {
         }
     }
 
-    /// What few random values come to: jobs of few collections in the states that are counted by more than their number,
-    /// and holds of these collections.
+    /// What few random values come to: jobs of few collections in the states that are counted by more than their
+    /// number, and holds of these collections.
     fn hold(&mut self) -> Vec<Write> {
         let (job, collection) = (format!("/jobs/{}", self.job()), format!("collection_{}", self.below(2)));
         let state = self.pick(&["Held", "Provisioning", "Pending", "Failed"]);

@@ -1,5 +1,5 @@
-//! Values as large as ZooKeeper takes them, on a server whose memory they nearly fill: it survives every way in which we
-//! read, as it survives a plain one, and our own memory does not grow with them.
+//! Values as large as ZooKeeper takes them, on a server whose memory they nearly fill: it survives every way in which
+//! we read, as it survives a plain one, and our own memory does not grow with them.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
@@ -34,8 +34,8 @@ const LARGE: u32 = 100;
 /// How many jobs of each kind go into one step of filling the tree.
 const STEP: usize = 12;
 
-/// Java's collector leaves values of this size where they are: of the 300 MiB beside them little is in one piece, and an
-/// answer has to fit into one.
+/// Java's collector leaves values of this size where they are: of the 300 MiB beside them little is in one piece, and
+/// an answer has to fit into one.
 const HEAP_MIB: u32 = 512;
 
 /// How much of our own memory may be in use at most, in MiB: far less than what was read.

@@ -1,5 +1,5 @@
-//! The mirror without a server: each of many small changes to a tree in memory is read alone, and after some of them the
-//! mirror says what the tree says.
+//! The mirror without a server: each of many small changes to a tree in memory is read alone, and after some of them
+//! the mirror says what the tree says.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 

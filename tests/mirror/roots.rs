@@ -285,8 +285,8 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
         assert!(status == code && body.contains(says), "{page}: {status} {body}");
     }
 
-    // What was closed to us is no drift, and neither is it when it is ours to read again. That alone is no event either:
-    // it is noticed with the next change beside it, or by comparing.
+    // What was closed to us is no drift, and neither is it when it is ours to read again. That alone is no event
+    // either: it is noticed with the next change beside it, or by comparing.
     assert_eq!(comparing.drift(), 0);
     let open = [Acl::new(Permission::ALL, AuthId::anyone())];
     for path in &closed {

@@ -168,8 +168,8 @@ async fn a_storm_is_survived_by_a_mirror_whose_connection_is_cut_all_the_time() 
     assert!(mirror.count("queuekeeper_mirror_events_total") > events);
 }
 
-/// How often many jobs are created at once at least, and how many. A busy machine compares more rarely: it goes on until
-/// the tree was compared this often meanwhile.
+/// How often many jobs are created at once at least, and how many. A busy machine compares more rarely: it goes on
+/// until the tree was compared this often meanwhile.
 const BURSTS: u32 = 4;
 const BURST: u32 = 100;
 const CHECKS: u64 = 3;

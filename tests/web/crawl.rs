@@ -88,8 +88,8 @@ impl Served {
         (answer.status(), answer.text().await.unwrap())
     }
 
-    /// Follows everything from the overview on, and then sends a form of each kind and follows what that leads to. Gives
-    /// how often each kind of address was looked at.
+    /// Follows everything from the overview on, and then sends a form of each kind and follows what that leads to.
+    /// Gives how often each kind of address was looked at.
     async fn crawl(&self) -> BTreeMap<String, usize> {
         // No page leads to a smaller page of children, which is what leads on to the next.
         let first = [self.home.clone(), self.home.join("tree/odd?limit=5").unwrap()];
@@ -183,7 +183,8 @@ impl Served {
     }
 }
 
-/// Whether a page of ours says that what it would be about is not there, other than one that says that there is no page.
+/// Whether a page of ours says that what it would be about is not there, other than one that says that there is no
+/// page.
 fn is_missed(status: StatusCode, text: &str) -> bool {
     status == StatusCode::NOT_FOUND && text.contains("queuekeeper") && !text.contains("nothing at this address")
 }

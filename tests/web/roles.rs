@@ -1,7 +1,7 @@
 //! Every route, requested with every method in every role: a caller without the role changes nothing.
 //!
-//! The routes are those that the server itself counts requests by, and their methods those that it says it takes. What a
-//! route of the API is sent comes from its description.
+//! The routes are those that the server itself counts requests by, and their methods those that it says it takes. What
+//! a route of the API is sent comes from its description.
 
 use queuekeeper::actions::{ActionKind, Role, Target};
 use reqwest::Method;

@@ -1,5 +1,5 @@
-//! The same as of a server without them, of one with a catalogue and a mill: what they add is refused to those without the
-//! role, and open to those with it.
+//! The same as of a server without them, of one with a catalogue and a mill: what they add is refused to those without
+//! the role, and open to those with it.
 
 use std::path::Path;
 

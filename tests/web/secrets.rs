@@ -1,4 +1,5 @@
-//! What has to be kept secret is planted everywhere that the program takes it, and looked for everywhere that it speaks.
+//! What has to be kept secret is planted everywhere that the program takes it, and looked for everywhere that it
+//! speaks.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;

@@ -49,7 +49,8 @@ async fn a_thousand_idle_connections_keep_no_client_out() {
 async fn clients_that_do_not_read_or_send_byte_by_byte_do_not_disturb_others() {
     let server = Server::start().await;
     let alone = ten_requests(&server).await;
-    // More of them than there is room for, and each asks for more than the system's buffers hold and reads nothing of it.
+    // More of them than there is room for, and each asks for more than the system's buffers hold and reads nothing of
+    // it.
     let page = server.ask("GET / HTTP/1.1", &[]).await;
     let css = page.text().split('"').find(|text| text.contains(".css")).unwrap().trim_start_matches('.');
     let request = format!("GET {css} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(100);

@@ -1,4 +1,5 @@
-//! Every page of a queue in which everything is there once: no number has the wrong plural, and no sentence a wrong mark.
+//! Every page of a queue in which everything is there once: no number has the wrong plural, and no sentence a wrong
+//! mark.
 
 use std::sync::Arc;
 

@@ -125,8 +125,8 @@ impl World {
         self.server.connect_string()
     }
 
-    /// Another server over the same queue: with the same users or with none, and with the users that this file lets action
-    /// something. It ends when what is returned beside its address is dropped.
+    /// Another server over the same queue: with the same users or with none, and with the users that this file lets
+    /// action something. It ends when what is returned beside its address is dropped.
     pub(crate) async fn another(&self, has_users: bool, file: Option<ConfigFile>) -> (String, AbortOnDropHandle<()>) {
         let users = has_users.then(|| users_of(&self.folder));
         serve(&self.store, &self.actions, users, file).await

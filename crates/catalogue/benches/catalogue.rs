@@ -1,7 +1,7 @@
 //! What the catalogue costs beside bare SQL, as ratios of one run, on SQLite and on PostgreSQL.
 //!
-//! `cargo bench -p queuekeeper-catalogue -- [ROWS [PAGE_ROWS]]`: how many rows are inserted (10^6), and how many rows the
-//! larger table has of which a page is read (10^6; 10^7 takes some minutes and 10 GB of disk).
+//! `cargo bench -p queuekeeper-catalogue -- [ROWS [PAGE_ROWS]]`: how many rows are inserted (10^6), and how many rows
+//! the larger table has of which a page is read (10^6; 10^7 takes some minutes and 10 GB of disk).
 
 #![expect(clippy::unwrap_used, reason = "what fails in a bench ends it")]
 #![expect(clippy::print_stdout, reason = "figures are what it is for")]
@@ -214,9 +214,9 @@ fn intent(key: String) -> Intent {
     }
 }
 
-/// The median times of a page of 100 objects, each behind a random ARK: read for the first time, and once more at once. The
-/// database has of few rows all in its memory, of many only those that were just read: the second time is that of the
-/// statement, the first one that of the statement and of bringing its rows there.
+/// The median times of a page of 100 objects, each behind a random ARK: read for the first time, and once more at once.
+/// The database has of few rows all in its memory, of many only those that were just read: the second time is that of
+/// the statement, the first one that of the statement and of bringing its rows there.
 async fn page(kind: &Kind, rows: u64) -> [Duration; 2] {
     let url = kind.url(&format!("page_{rows}"));
     let catalogue = Catalogue::open(&url).await.unwrap();

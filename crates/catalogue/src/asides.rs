@@ -1,7 +1,7 @@
 //! What the mill keeps of content before it deletes it or writes over it, and for how long.
 //!
-//! A record is made before its content is copied, in the transaction in which the brake allows the effect, and stays when the
-//! content is removed: as the record of that.
+//! A record is made before its content is copied, in the transaction in which the brake allows the effect, and stays
+//! when the content is removed: as the record of that.
 
 use std::time::Duration;
 
@@ -110,9 +110,9 @@ const PUT: &str = "INSERT INTO asides (store, space, key, kept_as, reason, time,
         ended = NULL, outcome = NULL";
 
 impl Catalogue {
-    /// Asks the brake whether an item may be deleted or overwritten, counts that, and records under which key its content is about
-    /// to be kept: all of it, or nothing. Asked again within a day, it is allowed and nothing changes. Without a limit it is
-    /// allowed by a person. `None` while what was kept under that key is being removed.
+    /// Asks the brake whether an item may be deleted or overwritten, counts that, and records under which key its
+    /// content is about to be kept: all of it, or nothing. Asked again within a day, it is allowed and nothing changes.
+    /// Without a limit it is allowed by a person. `None` while what was kept under that key is being removed.
     ///
     /// It may turn out that no content is there, where its process died.
     ///
@@ -129,7 +129,8 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// What is or was kept of an item with numbers below `before`, the newest first; at most `limit`, and at most 1,000.
+    /// What is or was kept of an item with numbers below `before`, the newest first; at most `limit`, and at most
+    /// 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -153,8 +154,8 @@ impl Catalogue {
         self.list(OVERDUE, values![until, id, page(u32::MAX)], aside).await
     }
 
-    /// Begins to remove what need not be kept any longer: from now on nothing is kept under its key. The answer is whether that is
-    /// so still; it goes on where a process that began it has died.
+    /// Begins to remove what need not be kept any longer: from now on nothing is kept under its key. The answer is
+    /// whether that is so still; it goes on where a process that began it has died.
     ///
     /// # Errors
     /// When the database cannot be written.

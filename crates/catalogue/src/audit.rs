@@ -1,11 +1,11 @@
 //! Changes of content: those that are under way, and the log of those that were made.
 //!
-//! [`Catalogue`] is the [`AuditSink`] of the stores. An intent is a row, unique by its item; settling it deletes the row,
-//! appends the event, and brings the content index up to date, in one transaction. Events form a chain: each has the hash
-//! of the one before, so that one that was altered or removed later is found by [`Catalogue::check`].
+//! [`Catalogue`] is the [`AuditSink`] of the stores. An intent is a row, unique by its item; settling it deletes the
+//! row, appends the event, and brings the content index up to date, in one transaction. Events form a chain: each has
+//! the hash of the one before, so that one that was altered or removed later is found by [`Catalogue::check`].
 //!
-//! Changes that an intent of another kind covers, such as that of a job to store a version of an object, are recorded together
-//! by [`Catalogue::record_changes`].
+//! Changes that an intent of another kind covers, such as that of a job to store a version of an object, are recorded
+//! together by [`Catalogue::record_changes`].
 
 mod event;
 mod follow;
@@ -97,7 +97,8 @@ impl Catalogue {
         self.grouped.run(&self.database, work).await.map_err(SinkError::Unavailable)
     }
 
-    /// Whether a change of an item through an [`Audited`](queuekeeper_store::Audited) store has begun and is not settled.
+    /// Whether a change of an item through an [`Audited`](queuekeeper_store::Audited) store has begun and is not
+    /// settled.
     ///
     /// # Errors
     ///

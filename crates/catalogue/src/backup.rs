@@ -39,8 +39,9 @@ pub(crate) async fn write(database: &Database, to: &Path) -> Result<(), Error> {
     target.keep(copy)
 }
 
-/// Writes a copy of a catalogue in SQLite beside it, before its schema, of that version, is brought up to date; the answer is
-/// its file. None for PostgreSQL, and where another process has brought it up to date meanwhile and so has written one.
+/// Writes a copy of a catalogue in SQLite beside it, before its schema, of that version, is brought up to date; the
+/// answer is its file. None for PostgreSQL, and where another process has brought it up to date meanwhile and so has
+/// written one.
 ///
 /// # Errors
 /// As [`write`].

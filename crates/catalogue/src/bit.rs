@@ -1,9 +1,9 @@
 //! Bit integrity: what checks of copies have found, and how far the runs of a loop are.
 //!
-//! A *run* is one space of a store in one loop of the producer. Its checks are pages of keys, and items of which a page could not say
-//! at once that they are right; it has ended when all of them have. What a check found is written in the transaction that ends its
-//! task: the log, the proof of the copy, the figures of the run, and what is wrong as a *bit error*, which stays open until it is
-//! resolved or the copy is proven again.
+//! A *run* is one space of a store in one loop of the producer. Its checks are pages of keys, and items of which a page
+//! could not say at once that they are right; it has ended when all of them have. What a check found is written in the
+//! transaction that ends its task: the log, the proof of the copy, the figures of the run, and what is wrong as a *bit
+//! error*, which stays open until it is resolved or the copy is proven again.
 
 mod checked;
 mod counts;

@@ -1,8 +1,8 @@
 //! The brake on what the mill may destroy: how many items of a space it may delete or overwrite within a day.
 //!
-//! The count is taken where the effect happens, over all queues, workers and restarts, in the transaction that records under which
-//! key the content is kept aside ([`put_aside`](crate::Catalogue::put_aside)). What was allowed counts, whether it was done afterwards or not, and
-//! counts once however often it is requested again.
+//! The count is taken where the effect happens, over all queues, workers and restarts, in the transaction that records
+//! under which key the content is kept aside ([`put_aside`](crate::Catalogue::put_aside)). What was allowed counts,
+//! whether it was done afterwards or not, and counts once however often it is requested again.
 
 use queuekeeper_store::{SpaceName, StoreName};
 
@@ -67,8 +67,8 @@ const COUNT: &str = "INSERT INTO effects (account, store, space, minute, number)
 const FORGET: &str = "DELETE FROM effects
     WHERE account = $1 AND store = $2 AND space = $3 AND minute <= {now} / 60000 - 1440";
 
-/// Lets no other effect on the same space be decided before this transaction ends, so that two do not both take what is left.
-/// `SQLite`'s transaction is the lock.
+/// Lets no other effect on the same space be decided before this transaction ends, so that two do not both take what is
+/// left. `SQLite`'s transaction is the lock.
 pub(crate) async fn lock(session: &mut Session, of: &Braked<'_>) -> Result<(), Error> {
     if session.dialect() == Dialect::Postgres {
         let Braked { account, store, space } = *of;

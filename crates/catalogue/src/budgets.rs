@@ -1,7 +1,7 @@
 //! What may be asked of a store that costs: how many restores, and how many bytes that are read, within a day.
 //!
-//! What is allowed is counted before it is done, over all processes and restarts, in the transaction that allows it: so a budget
-//! holds, and what a process that dies has not done of it counts nevertheless.
+//! What is allowed is counted before it is done, over all processes and restarts, in the transaction that allows it: so
+//! a budget holds, and what a process that dies has not done of it counts nevertheless.
 
 use std::time::Duration;
 
@@ -54,7 +54,8 @@ pub enum RestoreAnswer {
 /// A number that no other lock of ours begins with.
 const LOCK: i64 = 0x716b_6275;
 
-/// How many minutes of a day count: the one that was under way when it began, too, so that no 24 hours have more than is allowed.
+/// How many minutes of a day count: the one that was under way when it began, too, so that no 24 hours have more than
+/// is allowed.
 macro_rules! within_a_day {
     () => {
         "minute >= {now} / 60000 - 1440"
@@ -91,7 +92,8 @@ impl Catalogue {
         Ok(self.list(USED, values![store], used).await?.pop().unwrap_or_default())
     }
 
-    /// Allows so many bytes to be read from a store, and counts them, unless more than `most` would be read within a day by that.
+    /// Allows so many bytes to be read from a store, and counts them, unless more than `most` would be read within a
+    /// day by that.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing is allowed.
@@ -112,9 +114,9 @@ impl Catalogue {
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// Allows a restore to be requested, unless more than `most` would be by that within a day. Of an item of which it was
-    /// requested, that is the answer, until it is read, or that is `forget_after` ago. One that was allowed and not requested stays
-    /// allowed, and counts once.
+    /// Allows a restore to be requested, unless more than `most` would be by that within a day. Of an item of which it
+    /// was requested, that is the answer, until it is read, or that is `forget_after` ago. One that was allowed and not
+    /// requested stays allowed, and counts once.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing is allowed.
@@ -157,8 +159,8 @@ impl Catalogue {
     }
 }
 
-/// Lets no other process use the budgets of a store before this transaction ends, so that two do not both take what is left.
-/// `SQLite`'s transaction is the lock.
+/// Lets no other process use the budgets of a store before this transaction ends, so that two do not both take what is
+/// left. `SQLite`'s transaction is the lock.
 async fn lock(session: &mut Session, store: &StoreName) -> Result<(), Error> {
     if session.dialect() == Dialect::Postgres {
         let sql = "SELECT pg_advisory_xact_lock(HASHTEXTEXTENDED($1, $2))";

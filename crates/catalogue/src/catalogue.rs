@@ -36,9 +36,9 @@ pub struct Migrated {
 }
 
 impl Catalogue {
-    /// Opens the catalogue at `sqlite:PATH` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. A database that is empty or
-    /// older is brought up to date; any number of processes may do that at once. A file of SQLite that is older is copied
-    /// first, to a file beside it whose name ends with `.schema-` and its version.
+    /// Opens the catalogue at `sqlite:PATH` or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. A database that is empty
+    /// or older is brought up to date; any number of processes may do that at once. A file of SQLite that is older is
+    /// copied first, to a file beside it whose name ends with `.schema-` and its version.
     ///
     /// # Errors
     /// One line that names the file or the host and says what to do: where it is away, locked, read-only, damaged, of
@@ -83,13 +83,13 @@ impl Catalogue {
         self.database.place()
     }
 
-    /// Writes a copy of a SQLite catalogue, as it is at one instant, to a file that only this user can read. It is written
-    /// beside that file, synced, and takes its place when it is whole; an earlier copy is replaced. Others read and write
-    /// meanwhile.
+    /// Writes a copy of a SQLite catalogue, as it is at one instant, to a file that only this user can read. It is
+    /// written beside that file, synced, and takes its place when it is whole; an earlier copy is replaced. Others read
+    /// and write meanwhile.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) for PostgreSQL, which has tools of its own for that.
-    /// Others when the copy cannot be written; then an earlier copy is still there.
+    /// [`ErrorKind::Unsupported`](crate::error::ErrorKind::Unsupported) for PostgreSQL, which has tools of its own for
+    /// that. Others when the copy cannot be written; then an earlier copy is still there.
     pub async fn backup(&self, to: &Path) -> Result<(), Error> {
         backup::write(&self.database, to).await
     }

@@ -127,8 +127,8 @@ pub(crate) fn counted(counter: Counter) -> Option<&'static str> {
 }
 
 impl Catalogue {
-    /// Compares counters with rows, the audit log with its hashes, and what SQL does not enforce, all as of one instant.
-    /// It reads every row, and changes nothing. Nothing found means that all fits.
+    /// Compares counters with rows, the audit log with its hashes, and what SQL does not enforce, all as of one
+    /// instant. It reads every row, and changes nothing. Nothing found means that all fits.
     ///
     /// # Errors
     /// When the database cannot be read; [`ErrorKind::Older`] when its schema is not that of this program.

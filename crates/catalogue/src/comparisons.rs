@@ -74,7 +74,8 @@ impl Catalogue {
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// The comparisons of an account that were kept, of spaces behind `after`, by space and store; at most `limit`, and at most 1,000.
+    /// The comparisons of an account that were kept, of spaces behind `after`, by space and store; at most `limit`, and
+    /// at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -1,8 +1,8 @@
 //! Figures that grow with the rows, kept without counting them.
 //!
-//! A transaction appends what it adds; one process at a time folds these deltas into the counters. The figure is the sum
-//! of both, and exact at every instant. (Counters that each transaction updates are locked by it until its commit: all
-//! others wait.)
+//! A transaction appends what it adds; one process at a time folds these deltas into the counters. The figure is the
+//! sum of both, and exact at every instant. (Counters that each transaction updates are locked by it until its commit:
+//! all others wait.)
 
 use std::collections::BTreeMap;
 
@@ -139,7 +139,8 @@ impl Catalogue {
         read_figures(&mut session).await
     }
 
-    /// The figures of one counter by their scopes, exact as of now: for who needs them often, as there may be many of others.
+    /// The figures of one counter by their scopes, exact as of now: for who needs them often, as there may be many of
+    /// others.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -37,8 +37,8 @@ enum Pools {
 
 /// Keeps a pool from closing connections by their age.
 ///
-/// The task that would do so loops over the number of idle connections, which is lowered for one that is taken before it
-/// is raised for it: read in that instant it is 2^64, and the task keeps its thread busy for ever (sqlx-core 0.9.0,
+/// The task that would do so loops over the number of idle connections, which is lowered for one that is taken before
+/// it is raised for it: read in that instant it is 2^64, and the task keeps its thread busy for ever (sqlx-core 0.9.0,
 /// `pool/inner.rs`; met on 2026-11-24).
 fn without_maintenance<D: sqlx::Database>(pool: PoolOptions<D>) -> PoolOptions<D> {
     pool.idle_timeout(None).max_lifetime(None)
@@ -57,8 +57,8 @@ impl Database {
         }
     }
 
-    /// The same, and nothing is changed: no file is made, and one stays in the mode that it has, or is only read where it
-    /// cannot be written.
+    /// The same, and nothing is changed: no file is made, and one stays in the mode that it has, or is only read where
+    /// it cannot be written.
     pub(crate) async fn connect_as_is(url: &str) -> Result<Self, Error> {
         match path_of(url) {
             Some(path) => {

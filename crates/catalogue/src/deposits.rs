@@ -99,8 +99,8 @@ const DEPOSITOR: i64 = 0x716b_6465_706f;
 const ONE: &str = concat!("SELECT ", columns!(), " FROM deposits WHERE batch = $1");
 
 impl Catalogue {
-    /// Records a deposit, unless the depositor has sent one with the same key, or for the same batch, before; the answer
-    /// is the batch of that, or its own. One that was refused is recorded anew.
+    /// Records a deposit, unless the depositor has sent one with the same key, or for the same batch, before; the
+    /// answer is the batch of that, or its own. One that was refused is recorded anew.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the batch is another depositor's. Others when the database cannot be written.
@@ -110,9 +110,9 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// The same where `may` agrees to what the depositor has sent since each of these instants; else nothing is recorded,
-    /// and the answer is its refusal. Of requests at once, each sees those that were recorded before it. One that is recorded
-    /// already, and was not refused, is not looked at again.
+    /// The same where `may` agrees to what the depositor has sent since each of these instants; else nothing is
+    /// recorded, and the answer is its refusal. Of requests at once, each sees those that were recorded before it. One
+    /// that is recorded already, and was not refused, is not looked at again.
     ///
     /// # Errors
     /// As [`Self::record_deposit`].
@@ -149,8 +149,9 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Records a further batch of a deposit that is recorded, with so many objects: its depositor's, received with it, and
-    /// no deposit of its own in their quota. Where the deposit is not recorded, or the batch is already, nothing is done.
+    /// Records a further batch of a deposit that is recorded, with so many objects: its depositor's, received with it,
+    /// and no deposit of its own in their quota. Where the deposit is not recorded, or the batch is already, nothing is
+    /// done.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -230,8 +231,8 @@ impl Catalogue {
         Ok(found.first().copied().unwrap_or_default())
     }
 
-    /// The deposits of one depositor, without further batches, the newest first, of those before one that was listed (all, without it); at most
-    /// `limit`, and at most 1,000.
+    /// The deposits of one depositor, without further batches, the newest first, of those before one that was listed
+    /// (all, without it); at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -30,8 +30,8 @@ const DONE_IN_MINUTE: &str = "INSERT INTO done_tasks (minute, queue, number) VAL
 const DONE_MINUTES: i64 = 24 * 60;
 
 impl Catalogue {
-    /// Folds deltas into the counters, at most 10,000, and forgets intents that led to no event a week ago. The answer is
-    /// how many deltas were folded; none where another process is folding.
+    /// Folds deltas into the counters, at most 10,000, and forgets intents that led to no event a week ago. The answer
+    /// is how many deltas were folded; none where another process is folding.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was folded.

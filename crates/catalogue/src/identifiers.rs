@@ -49,12 +49,13 @@ const OWN: &str = "SELECT ark, registered FROM identifiers WHERE job = $1";
 const ATTEMPTS: u32 = 16;
 
 impl Catalogue {
-    /// Reserves an ARK and local ids for a job, and writes that it intends a version of that object; of the candidate, where
-    /// that belongs to another. Two jobs with one local id get one ARK, and a job that repeats its request gets
+    /// Reserves an ARK and local ids for a job, and writes that it intends a version of that object; of the candidate,
+    /// where that belongs to another. Two jobs with one local id get one ARK, and a job that repeats its request gets
     /// what it has.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when the local ids belong to different objects. Others when the database cannot be written.
+    /// [`ErrorKind::Refused`] when the local ids belong to different objects. Others when the database cannot be
+    /// written.
     pub async fn reserve(&self, request: &Request) -> Result<Reserved, Error> {
         for _attempt in 0..ATTEMPTS {
             let mut session = self.database.begin().await?;
@@ -72,8 +73,8 @@ impl Catalogue {
         Err(self.database.error(ErrorKind::Conflict("other jobs are reserving the same local ids".to_owned())))
     }
 
-    /// The ARK that a job has, by itself or by its owner's local ids, and that [`Self::reserve`] would give it; `None` where
-    /// it has none yet.
+    /// The ARK that a job has, by itself or by its owner's local ids, and that [`Self::reserve`] would give it; `None`
+    /// where it has none yet.
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when the local ids belong to different objects. Others when the database cannot be read.

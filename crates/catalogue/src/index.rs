@@ -79,8 +79,8 @@ pub(crate) struct NewEntry<'a> {
     pub(crate) entry: Entry,
 }
 
-/// Writes what is known after an event of a time: into the index, and into the witness beside it. Content that was written has no
-/// proof yet, and keeps one only where its bytes stayed what they were.
+/// Writes what is known after an event of a time: into the index, and into the witness beside it. Content that was
+/// written has no proof yet, and keeps one only where its bytes stayed what they were.
 pub(crate) async fn put(
     session: &mut Session,
     store: &str,
@@ -109,8 +109,8 @@ pub(crate) async fn put(
     Ok(())
 }
 
-/// The numbers of items of a store and what the index says of their copies there, all by one statement each; numbers are given
-/// to those that have none.
+/// The numbers of items of a store and what the index says of their copies there, all by one statement each; numbers
+/// are given to those that have none.
 pub(crate) async fn entries(
     session: &mut Session,
     store: &str,
@@ -245,8 +245,8 @@ impl Catalogue {
         row.map(|row| session.decode(copy(&row))).transpose().map(Option::flatten)
     }
 
-    /// The items of a space that were ever recorded in any store, in the byte order of their keys, of those above `after`;
-    /// at most `limit`, and at most 1,000.
+    /// The items of a space that were ever recorded in any store, in the byte order of their keys, of those above
+    /// `after`; at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -255,7 +255,8 @@ impl Catalogue {
         self.item_page(ITEMS, values![NO_ACCOUNT, space, after, page(limit)]).await
     }
 
-    /// The items of a space with these keys, in the byte order of keys, without those that were never recorded in any store.
+    /// The items of a space with these keys, in the byte order of keys, without those that were never recorded in any
+    /// store.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -7,18 +7,19 @@
 //! - [`counters`]: figures that are kept, not counted;
 //! - [`audit`]: changes of content, as [`AuditSink`](queuekeeper_store::audit::AuditSink) and as lists; [`index`]: what
 //!   is known of each copy after them;
-//! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which may
-//!   have left something in a store;
+//! - [`inventory`]: objects, versions and files; [`identifiers`]: which job has which ARK; [`object_intents`]: which
+//!   may have left something in a store;
 //! - [`tasks`]: the mill's queues; [`loops`]: how far its producers are; [`policies`]: what is to be
 //!   copied; [`brake`]: how much it may destroy in a day; [`budgets`]: how much it may ask of a store
-//!   that costs; [`asides`]: what it kept of what it destroyed; [`pauses`]: what people paused; [`space_stats`]: what spaces have;
+//!   that costs; [`asides`]: what it kept of what it destroyed; [`pauses`]: what people paused; [`space_stats`]: what
+//!   spaces have;
 //! - [`bit`]: what checks of content have found; [`proofs`]: how old what they proved is; [`comparisons`]: how listings
 //!   differ from the index; [`repairs`]: what was repaired of that;
 //!   [`repair_stops`]: where no repair starts by itself;
 //! - [`notify`]: notifications that there may be something to do;
 //! - [`deposits`], [`outbox`]: what came from depositors, and what is sent to them;
-//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`probe`]: what there is, with
-//!   nothing changed.
+//! - [`check`]: whether all that fits together; `backup`: a copy of a file that is in use; [`probe`]: what there is,
+//!   with nothing changed.
 //!
 //! # Invariants
 //! - SQL is here and nowhere else, and each function is one transaction.

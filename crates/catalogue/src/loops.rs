@@ -1,8 +1,8 @@
 //! The loops of producers: who leads, and how far the loop is.
 //!
-//! A producer goes through all content, again and again. One process leads it, by a lease with an *epoch* that grows with each
-//! leader; what a leader saves names its epoch, so that one who led before writes nothing. The place up to which a loop has come
-//! is saved with the tasks that it put, in one transaction: any process goes on exactly there.
+//! A producer goes through all content, again and again. One process leads it, by a lease with an *epoch* that grows
+//! with each leader; what a leader saves names its epoch, so that one who led before writes nothing. The place up to
+//! which a loop has come is saved with the tasks that it put, in one transaction: any process goes on exactly there.
 
 use std::time::Duration;
 
@@ -76,8 +76,8 @@ pub struct LoopState {
 /// The producer whose loops find out which copies policies want.
 pub const DUPLICATION: &str = "duplication";
 
-/// How long after a change of a policy the next loop begins at the latest: by then, every process has read the policy. What was stored
-/// before that is found by the loop.
+/// How long after a change of a policy the next loop begins at the latest: by then, every process has read the policy.
+/// What was stored before that is found by the loop.
 const AFTER_A_POLICY: Duration = Duration::from_mins(2);
 
 /// How far a morsel is afterwards.
@@ -99,7 +99,8 @@ const LEAD: &str =
 const IS_LEADING: &str = "SELECT 1 FROM loops WHERE producer = $1 AND epoch = $2 AND lease_end > {now} {lock}";
 
 impl Catalogue {
-    /// Leads a producer for the time of a lease, or for longer where this holder leads it already; `None` while another one does.
+    /// Leads a producer for the time of a lease, or for longer where this holder leads it already; `None` while another
+    /// one does.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -130,8 +131,8 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Begins the next loop with these morsels, in place of what is left of the last one; the one after it is due after a time.
-    /// The answer is whether this leader still leads.
+    /// Begins the next loop with these morsels, in place of what is left of the last one; the one after it is due after
+    /// a time. The answer is whether this leader still leads.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -162,8 +163,8 @@ impl Catalogue {
         Ok(self.list(sql, values![producer], loop_state).await?.pop())
     }
 
-    /// Requests tasks, and saves how far a morsel is by that, in one transaction. The answer is whether this leader still leads:
-    /// where it does not, nothing is written.
+    /// Requests tasks, and saves how far a morsel is by that, in one transaction. The answer is whether this leader
+    /// still leads: where it does not, nothing is written.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -1,9 +1,9 @@
 //! Notifications that there may be something to do: an event, a task.
 //!
-//! Within a process every change that others wait for is notified. On PostgreSQL the other processes hear it by `NOTIFY`, at most
-//! once a second from each process: who is notified looks at once, and again when that second is over, since what came in it was not
-//! announced. On SQLite they look at the size and the time of the write-ahead log. It is only a help: who waits looks again after
-//! some time in any case.
+//! Within a process every change that others wait for is notified. On PostgreSQL the other processes hear it by
+//! `NOTIFY`, at most once a second from each process: who is notified looks at once, and again when that second is
+//! over, since what came in it was not announced. On SQLite they look at the size and the time of the write-ahead log.
+//! It is only a help: who waits looks again after some time in any case.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,9 +4,9 @@
 //! ([`Catalogue::store_content`]), and deleted with the record of its version ([`Catalogue::record_version`]), in their
 //! transactions.
 //!
-//! What a job left is removed from the store only after its folder was given up ([`Catalogue::give_up_content`]). The job
-//! stores under another name from then on, so that a removal that is still on its way, of a process that was stopped however
-//! long, meets nothing that is in use.
+//! What a job left is removed from the store only after its folder was given up ([`Catalogue::give_up_content`]). The
+//! job stores under another name from then on, so that a removal that is still on its way, of a process that was
+//! stopped however long, meets nothing that is in use.
 
 use std::time::Duration;
 
@@ -41,8 +41,8 @@ pub(crate) const OBJECT_INTENTS: &str = "SELECT job, ark, store, space, begun FR
     WHERE begun <= {now} - $1 AND (begun, job) > ($2, $3) ORDER BY begun, job LIMIT $4";
 
 impl Catalogue {
-    /// The intents that are older than some time, the oldest first, of those after one that was listed (all, without it);
-    /// at most `limit`, and at most 1,000.
+    /// The intents that are older than some time, the oldest first, of those after one that was listed (all, without
+    /// it); at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -76,9 +76,9 @@ impl Catalogue {
         Ok(!self.list(sql, values, |_found: &Row| Ok(())).await?.is_empty())
     }
 
-    /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer is the
-    /// name of the folder of its content: its own UUID until that was given up, then another one. To be called under the
-    /// lock of the object.
+    /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer
+    /// is the name of the folder of its content: its own UUID until that was given up, then another one. To be called
+    /// under the lock of the object.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -112,8 +112,9 @@ impl Catalogue {
         folders(&mut session, job).await
     }
 
-    /// Gives a folder of content up, for good, unless its job has stored content since its intent was listed; the answer is
-    /// whether it is given up. Without an intent, no job may be storing the object. To be called under the lock of the object.
+    /// Gives a folder of content up, for good, unless its job has stored content since its intent was listed; the
+    /// answer is whether it is given up. Without an intent, no job may be storing the object. To be called under the
+    /// lock of the object.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -174,7 +175,8 @@ pub(crate) async fn end(session: &mut Session, job: Uuid) -> Result<(), Error> {
     session.run("DELETE FROM object_intents WHERE job = $1", values![job]).await.map(|_rows| ())
 }
 
-/// The name of a folder of a job's content, by how many were given up before: the job's UUID, counted up in its random end.
+/// The name of a folder of a job's content, by how many were given up before: the job's UUID, counted up in its random
+/// end.
 fn folder(job: Uuid, before: usize) -> Uuid {
     Uuid::from_u128(job.as_u128().wrapping_add(before as u128))
 }

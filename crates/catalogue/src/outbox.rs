@@ -1,7 +1,7 @@
 //! Mails and callbacks that must be delivered at least once.
 //!
-//! A message is written before the state changes that it reports, under a name of its own: written again, it is the same
-//! row with the same content.
+//! A message is written before the state changes that it reports, under a name of its own: written again, it is the
+//! same row with the same content.
 
 use std::time::Duration;
 
@@ -152,8 +152,8 @@ impl Catalogue {
         Ok(self.list(BY_NAME, values![name], known).await?.pop())
     }
 
-    /// Takes messages of a kind that are due, the one that is due for longest first, at most `limit`, and at most 1,000.
-    /// No other process gets them until the lease has ended; then they are due again, unless they ended.
+    /// Takes messages of a kind that are due, the one that is due for longest first, at most `limit`, and at most
+    /// 1,000. No other process gets them until the lease has ended; then they are due again, unless they ended.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -1,8 +1,10 @@
-//! Pauses: the work of the mill for an account, a store, or an account in a store stands still because a person wants it so.
+//! Pauses: the work of the mill for an account, a store, or an account in a store stands still because a person wants
+//! it so.
 //!
-//! A pause is read in the statement that takes tasks: from its commit on no worker begins what it stops, in any process. What is
-//! under way ends. A task that would be taken is set aside in the state `paused`, so that the many that a pause stops cost takes
-//! nothing, and waits again once the pause has ended, with its attempts and rounds as they were.
+//! A pause is read in the statement that takes tasks: from its commit on no worker begins what it stops, in any
+//! process. What is under way ends. A task that would be taken is set aside in the state `paused`, so that the many
+//! that a pause stops cost takes nothing, and waits again once the pause has ended, with its attempts and rounds as
+//! they were.
 
 use std::fmt;
 
@@ -129,8 +131,8 @@ impl Catalogue {
         Ok(session.end(outcome).await? > 0)
     }
 
-    /// Ends the pause of exactly this; the answer is that pause, `None` where there was none. The tasks that it stopped wait for
-    /// workers again: those that are left by an error here, by [`Self::release_paused`] later.
+    /// Ends the pause of exactly this; the answer is that pause, `None` where there was none. The tasks that it stopped
+    /// wait for workers again: those that are left by an error here, by [`Self::release_paused`] later.
     ///
     /// # Errors
     /// When the database cannot be written; then the pause is in force.

@@ -29,8 +29,8 @@ pub(crate) const POLICIES: &str = "SELECT id, account, time, user_name, reason, 
     WHERE account = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 
 impl Catalogue {
-    /// The policies of an account with numbers below `before`, the newest first, which is in force; at most `limit`, and at most
-    /// 1,000.
+    /// The policies of an account with numbers below `before`, the newest first, which is in force; at most `limit`,
+    /// and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -38,8 +38,8 @@ impl Catalogue {
         self.list(POLICIES, values![account, before.unwrap_or(u64::MAX), page(limit)], record).await
     }
 
-    /// Brings a policy into force, where the last one of the account is still the one with this number; the answer is whether it
-    /// is. The next loop through all copies begins soon then.
+    /// Brings a policy into force, where the last one of the account is still the one with this number; the answer is
+    /// whether it is. The next loop through all copies begins soon then.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -26,8 +26,8 @@ const WRITES: [&str; 3] = [
 ];
 
 impl Catalogue {
-    /// Opens a catalogue without bringing its schema up to date, for [`Self::backup`] and [`Self::check`]; other functions
-    /// may fail where the schema is older. One that cannot be written is only read.
+    /// Opens a catalogue without bringing its schema up to date, for [`Self::backup`] and [`Self::check`]; other
+    /// functions may fail where the schema is older. One that cannot be written is only read.
     ///
     /// # Errors
     /// [`ErrorKind::Missing`] where there is none; others as [`Self::open`].
@@ -39,8 +39,8 @@ impl Catalogue {
         }
     }
 
-    /// Whether a catalogue can be used, or made where there is none: connects, reads every page of a file, and writes what it
-    /// takes back.
+    /// Whether a catalogue can be used, or made where there is none: connects, reads every page of a file, and writes
+    /// what it takes back.
     ///
     /// # Errors
     /// As [`Self::open`], and when it can only be read.

@@ -1,7 +1,7 @@
 //! How old the proofs of content are: how many items have which, day by day.
 //!
-//! As with counters, a transaction that changes a proof appends what that adds and takes away, and one process at a time folds
-//! these deltas. An item without a proof is counted on the day on which its content was written.
+//! As with counters, a transaction that changes a proof appends what that adds and takes away, and one process at a
+//! time folds these deltas. An item without a proof is counted on the day on which its content was written.
 
 mod rules;
 
@@ -37,8 +37,8 @@ pub struct ProofFigure {
     pub proof: String,
     /// How many items; at least one.
     pub items: u64,
-    /// The beginning of the day, of UTC, of the oldest of these proofs; of items without one, on which the oldest content of these was
-    /// written.
+    /// The beginning of the day, of UTC, of the oldest of these proofs; of items without one, on which the oldest
+    /// content of these was written.
     pub oldest: Timestamp,
 }
 
@@ -66,8 +66,8 @@ const COUNTED: &str = "SELECT copies.store, items.space, COALESCE(copies.proof, 
         COALESCE(copies.proven, copies.written) / 86400000, COUNT(*)
     FROM copies JOIN items ON items.id = copies.item WHERE NOT copies.is_deleted GROUP BY 1, 2, 3, 4";
 
-/// Content is written anew, or deleted: it has the proof of before no more, and none yet. The row is locked, so that nothing proves it
-/// meanwhile.
+/// Content is written anew, or deleted: it has the proof of before no more, and none yet. The row is locked, so that
+/// nothing proves it meanwhile.
 const REPLACE: &str = "INSERT INTO proof_deltas (store, space, proof, day, items)
     SELECT $1, $2, before.proof, before.day, -1 FROM (
         SELECT COALESCE(proof, 'none') AS proof, COALESCE(proven, written) / 86400000 AS day FROM copies
@@ -75,8 +75,8 @@ const REPLACE: &str = "INSERT INTO proof_deltas (store, space, proof, day, items
     UNION ALL SELECT $1, $2, 'none', $4, 1 WHERE NOT $5";
 
 impl Catalogue {
-    /// How many items have which proof, and how old the oldest is, by store, space and kind, exact as of now. The cost is that of
-    /// spaces and days, not of items.
+    /// How many items have which proof, and how old the oldest is, by store, space and kind, exact as of now. The cost
+    /// is that of spaces and days, not of items.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -18,17 +18,19 @@ pub const MOST_A_DAY: u64 = 10;
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
 pub const MOST_FAILURES: u64 = 3;
 
-/// Where so many copies in a store were found to be wrong within [`WAVE`], the cause is shared: no repair starts there by itself any
-/// more.
+/// Where so many copies in a store were found to be wrong within [`WAVE`], the cause is shared: no repair starts there
+/// by itself any more.
 pub const MOST_FOUND: u64 = 25;
 
 /// Within what time copies are counted that were found to be wrong.
 pub const WAVE: Duration = Duration::from_hours(1);
 
-/// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for a person.
+/// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for a
+/// person.
 pub const COOLDOWN: Duration = Duration::from_hours(7 * 24);
 
-/// When the mill stops automatic repairs in a store by itself, as the end of a sentence: `after 3 automatic repairs ..`.
+/// When the mill stops automatic repairs in a store by itself, as the end of a sentence: `after 3 automatic repairs
+/// ..`.
 #[must_use]
 pub fn when_stopped() -> String {
     format!(

@@ -1,7 +1,7 @@
 //! Repairs of copies and of what is recorded of them: from the decision to the end.
 //!
-//! There is one open repair of a copy. It is recorded in the transaction that requests its task; what it is about to write, and what
-//! it has put aside, is recorded before it writes.
+//! There is one open repair of a copy. It is recorded in the transaction that requests its task; what it is about to
+//! write, and what it has put aside, is recorded before it writes.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ pub struct NewRepair<'a> {
     pub reason: &'a str,
     /// The name of what is to be done.
     pub remedy: &'a str,
-    /// The content that was seen when that was decided, as [`crate::bit::Evidence`] has it; `None` where it was not looked at.
+    /// The content that was seen when that was decided, as [`crate::bit::Evidence`] has it; `None` where it was not
+    /// looked at.
     pub content: Option<&'a str>,
     /// How many may be started automatically in that store within 24 hours; `None` where a person starts it.
     pub most_a_day: Option<u64>,
@@ -102,7 +103,8 @@ pub struct Repair {
     pub content: Option<String>,
     /// The store whose copy is written; `None` until it is.
     pub source: Option<StoreName>,
-    /// The key of the damaged content in the space for what is kept; `None` where there was no content, or nothing was written yet.
+    /// The key of the damaged content in the space for what is kept; `None` where there was no content, or nothing was
+    /// written yet.
     pub kept_as: Option<String>,
     /// When and how it ended, with a sentence; `None` while it is open.
     pub ended: Option<(Timestamp, RepairEnd, String)>,
@@ -194,8 +196,9 @@ impl Catalogue {
         Ok(self.list(LIVE, live(task), |_row| Ok(())).await?.is_empty())
     }
 
-    /// Ends a bit error without anything being done about it, and the repair of its copy that no worker will end: the next check
-    /// that finds the same opens another one. The answer is whether it was open and no worker has a repair of its copy.
+    /// Ends a bit error without anything being done about it, and the repair of its copy that no worker will end: the
+    /// next check that finds the same opens another one. The answer is whether it was open and no worker has a repair
+    /// of its copy.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was ended.
@@ -205,8 +208,8 @@ impl Catalogue {
         session.end(outcome).await
     }
 
-    /// Records that the open repair of a copy is about to write the content of another one, and under which key the damaged content
-    /// is kept. The answer is whether there is an open one.
+    /// Records that the open repair of a copy is about to write the content of another one, and under which key the
+    /// damaged content is kept. The answer is whether there is an open one.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing may be repaired.

@@ -51,7 +51,8 @@ impl Catalogue {
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// What the spaces of an account had when they were counted last, by store and space; at most `limit`, and at most 1,000.
+    /// What the spaces of an account had when they were counted last, by store and space; at most `limit`, and at most
+    /// 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -1,12 +1,12 @@
 //! The mill's tasks: seven queues in one table.
 //!
-//! There is one open task for each kind, subject and destination, across queues. A request for what is open already raises the
-//! task's *generation*: a worker that ends an older generation puts the task back instead of deleting it, so that what was
-//! requested while it worked is done once more.
+//! There is one open task for each kind, subject and destination, across queues. A request for what is open already
+//! raises the task's *generation*: a worker that ends an older generation puts the task back instead of deleting it, so
+//! that what was requested while it worked is done once more.
 //!
-//! A worker *takes* tasks for the time of a lease. Whatever it does with them afterwards names the *holder* that it got with them:
-//! of a task that another worker has taken since, nothing is written. An attempt counts when it begins, so that a task which ends
-//! its workers goes to the dead letters as well as one that fails.
+//! A worker *takes* tasks for the time of a lease. Whatever it does with them afterwards names the *holder* that it got
+//! with them: of a task that another worker has taken since, nothing is written. An attempt counts when it begins, so
+//! that a task which ends its workers goes to the dead letters as well as one that fails.
 
 mod end;
 mod errors;

@@ -1,11 +1,11 @@
 //! The access daemon: versions of objects as archives in the delivery store, and links to them.
 //!
 //! Small and large requests share the workers, of which one is never given to a large request: no small one waits for a
-//! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is found
-//! by its name.
+//! large one. A request that a killed process has left in Processing is begun again; an archive that was complete is
+//! found by its name.
 //!
-//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold (`room`): the
-//! request is given back, with a note of why.
+//! No archive is begun while the delivery store is held, or where it would fill the volume above the threshold
+//! (`room`): the request is given back, with a note of why.
 
 mod allocation;
 mod archive;

@@ -59,7 +59,8 @@ pub(crate) async fn expand(session: Arc<Session>) {
             looked_at_all = Some(Instant::now());
         }
         if is_time && session.may_take(Daemon::Batch) {
-            // One of many jobs takes a while, and other batches do not wait for it; its lock keeps it from being begun twice.
+            // One of many jobs takes a while, and other batches do not wait for it; its lock keeps it from being begun
+            // twice.
             let of_task = Arc::clone(&session);
             session.spawn(async move {
                 if let Err(error) = withdrawal::take_up(&of_task).await {
@@ -145,7 +146,8 @@ async fn work(session: &Arc<Session>, batch: LockedBatch, delayed: &Delayed) {
     session.services.metrics.end(Daemon::Batch, outcome, began.elapsed());
 }
 
-/// Whether the payload of a batch was not uploaded to another volume: such a batch is left to the processes that use that.
+/// Whether the payload of a batch was not uploaded to another volume: such a batch is left to the processes that use
+/// that.
 fn is_here(session: &Session, batch: &Batch) -> bool {
     // What is wrong with its submission is said when its jobs are created.
     let spec = BatchSpec::of(batch.submission.as_deref().unwrap_or_default()).ok();
@@ -203,7 +205,8 @@ async fn create_jobs(session: &Arc<Session>, batch: &LockedBatch) -> Result<Opti
         }
     }
     queue.finish_batch(batch, &ItemChange::to(BatchState::Reporting), now()).await?;
-    // Its jobs may have ended while it was locked, when no report could be made. None has where they were created just now.
+    // Its jobs may have ended while it was locked, when no report could be made. None has where they were created just
+    // now.
     if !is_new || transactions > 1 {
         session.may_be_due(batch.batch.id);
     }
@@ -242,8 +245,8 @@ async fn after_failure(session: &Session, batch: &LockedBatch, error: StepError,
     let why = step::message(&why);
     match has_jobs(queue, batch).await {
         Ok(false) => {}
-        // Rows that are no jobs yet are named nowhere else: a failed batch would lose them, and its mail would say that no
-        // job was created.
+        // Rows that are no jobs yet are named nowhere else: a failed batch would lose them, and its mail would say that
+        // no job was created.
         Ok(true) => {
             let why = format!("{why}; some of its rows are jobs; the others wait until this is repaired");
             let pause = settings.pause(attempts.max(1));

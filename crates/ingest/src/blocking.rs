@@ -1,6 +1,7 @@
 //! What blocks its thread: the disk.
 //!
-//! Such work goes on where the task that waits for it is cancelled. What it leaves then is looked for once it has ended.
+//! Such work goes on where the task that waits for it is cancelled. What it leaves then is looked for once it has
+//! ended.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

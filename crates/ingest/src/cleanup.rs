@@ -1,5 +1,5 @@
-//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery store,
-//! and objects in which a writer was stopped. Content that an inventory names is never touched.
+//! The cleanup daemon: what nothing needs any more, in ZooKeeper, the catalogue, the working storage and the delivery
+//! store, and objects in which a writer was stopped. Content that an inventory names is never touched.
 
 use std::collections::BTreeSet;
 use std::fmt;

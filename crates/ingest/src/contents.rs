@@ -30,7 +30,8 @@ pub struct ObjectReader {
 pub struct Opened {
     /// The SHA-512 that the catalogue has of it.
     pub digest: Digest,
-    /// The content, of the size that the catalogue has. Its chunks end with an error where it does not have that digest.
+    /// The content, of the size that the catalogue has. Its chunks end with an error where it does not have that
+    /// digest.
     pub content: Content,
 }
 
@@ -78,8 +79,8 @@ impl fmt::Debug for ObjectReader {
 }
 
 impl ObjectReader {
-    /// By the profiles of these services. A store is opened by `open` when it is needed first, unless the services have it
-    /// open.
+    /// By the profiles of these services. A store is opened by `open` when it is needed first, unless the services have
+    /// it open.
     #[must_use]
     pub fn new(services: Arc<Services>, open: OpenStore) -> Self {
         Self { services, open, roots: Arc::default() }

@@ -32,8 +32,8 @@ impl Takes {
         }
     }
 
-    /// The state in which batches wait for it; `None` for what is no batch, and where the state does not tell: a batch is
-    /// Reporting long before its report is due.
+    /// The state in which batches wait for it; `None` for what is no batch, and where the state does not tell: a batch
+    /// is Reporting long before its report is due.
     #[must_use]
     pub fn batch_state(self) -> Option<BatchState> {
         match self {

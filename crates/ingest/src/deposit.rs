@@ -1,7 +1,7 @@
 //! A deposit, from what a depositor has to a batch in the queue.
 //!
-//! What is uploaded is on the disk, durable and compared with its digest, before the batch exists. Repeated with the same
-//! UUID, a deposit is the same batch.
+//! What is uploaded is on the disk, durable and compared with its digest, before the batch exists. Repeated with the
+//! same UUID, a deposit is the same batch.
 
 use std::io::{self, Read};
 
@@ -216,9 +216,9 @@ impl NewDeposit {
         made
     }
 
-    /// Deposits what lies at a URL, which the daemons fetch. The query of the URL, which may be a signature, is kept in the
-    /// working storage. Of a deposit that was made before, a query of now takes the place of the kept one while no daemon
-    /// has begun with it.
+    /// Deposits what lies at a URL, which the daemons fetch. The query of the URL, which may be a signature, is kept in
+    /// the working storage. Of a deposit that was made before, a query of now takes the place of the kept one while no
+    /// daemon has begun with it.
     ///
     /// # Errors
     /// When it is refused or cannot be made; also where the URL has a query, and there is no working storage.

@@ -53,8 +53,8 @@ pub enum EngineError {
     Catalogue(#[from] WrongCatalogue),
 }
 
-/// Runs the daemons, and delivers what the outbox holds, until `stopping` is true and what was under way has ended, or was
-/// given up after [`Settings::shutdown`](crate::settings::Settings::shutdown).
+/// Runs the daemons, and delivers what the outbox holds, until `stopping` is true and what was under way has ended, or
+/// was given up after [`Settings::shutdown`](crate::settings::Settings::shutdown).
 ///
 /// # Errors
 /// When the first session cannot be had for a reason that trying again will not repair, or the queue has another

@@ -1,12 +1,12 @@
 //! Registering identifiers with EZID, `PUT /id/ARK`, and having it make them, `POST /shoulder/SHOULDER`.
 //!
-//! An identifier that exists already is ours only if it carries the mark of this job, or of the catalogue in which it is
-//! reserved: it was registered by an attempt whose answer was lost, or by another job of the same object.
+//! An identifier that exists already is ours only if it carries the mark of this job, or of the catalogue in which it
+//! is reserved: it was registered by an attempt whose answer was lost, or by another job of the same object.
 //!
-//! One that EZID makes is reserved there first, where no one else sees it and it can be deleted, and becomes public once
-//! it is the job's in the catalogue. The job's directory keeps it meanwhile, and an attempt that is repeated goes on with
-//! the one that is kept where that carries the job's mark. (EZID has no request that searches: of an attempt that ended
-//! between its making a name and our keeping it, that name stays reserved.)
+//! One that EZID makes is reserved there first, where no one else sees it and it can be deleted, and becomes public
+//! once it is the job's in the catalogue. The job's directory keeps it meanwhile, and an attempt that is repeated goes
+//! on with the one that is kept where that carries the job's mark. (EZID has no request that searches: of an attempt
+//! that ended between its making a name and our keeping it, that name stays reserved.)
 
 use std::io;
 
@@ -72,8 +72,8 @@ impl Ezid<'_> {
         Err(refused(&url, ark, status, &answer))
     }
 
-    /// Has the service make an ARK of a shoulder, which is reserved for this job; the one that an attempt before was given,
-    /// where there was one.
+    /// Has the service make an ARK of a shoulder, which is reserved for this job; the one that an attempt before was
+    /// given, where there was one.
     ///
     /// # Errors
     /// When the service refuses it, cannot be reached, or the name cannot be kept.

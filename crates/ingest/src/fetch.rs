@@ -47,7 +47,8 @@ pub const ALGORITHMS: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Sha512];
 /// How many bytes of progress make attempts count from the beginning again.
 const PROGRESS: u64 = 8 << 20;
 
-/// The longest wait that an origin may request of a worker. Behind a longer one it is for the daemon, which gives its worker back.
+/// The longest wait that an origin may request of a worker. Behind a longer one it is for the daemon, which gives its
+/// worker back.
 const WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// How a fetcher behaves.
@@ -99,8 +100,8 @@ pub struct Fetched {
     pub attempts: u32,
 }
 
-/// Fetches the files of a profile's deposits. Cheap to clone; connections are shared, and those that a job keeps are kept
-/// until all clones are dropped.
+/// Fetches the files of a profile's deposits. Cheap to clone; connections are shared, and those that a job keeps are
+/// kept until all clones are dropped.
 #[derive(Clone)]
 pub struct Fetcher {
     client: Client,
@@ -232,7 +233,8 @@ impl Fetcher {
                 return Err(failed);
             }
             if !failed.is_temporary() {
-                // What has come of one that is larger than was allowed is gone on with where more is, and digests prove it right.
+                // What has come of one that is larger than was allowed is gone on with where more is, and digests prove
+                // it right.
                 let may_grow = matches!(failed.cause(), Cause::TooLarge { .. }) && expected.size.is_none();
                 let is_kept = may_grow && !expected.digests.is_empty();
                 if !matches!(failed.cause(), Cause::Disk(_)) && !is_kept {

@@ -1,9 +1,9 @@
 //! Who was granted how much of the working storage: `/queuekeeper/space/VOLUME`, written by version, so that two
 //! processes never grant the same byte.
 //!
-//! A grant is written in the `multi` that moves its job to Downloading. It ends when its job has ended, or failed: what a
-//! failed job has on the disk is used like everything else there. Where there are several volumes, a failed job with files
-//! keeps a grant of no bytes, which says on which of them they are.
+//! A grant is written in the `multi` that moves its job to Downloading. It ends when its job has ended, or failed: what
+//! a failed job has on the disk is used like everything else there. Where there are several volumes, a failed job with
+//! files keeps a grant of no bytes, which says on which of them they are.
 
 mod locked;
 

@@ -84,8 +84,8 @@ impl DepositType {
         }
     }
 
-    /// The type of a deposit that states none: by the profile line of a manifest, else by its name. `start` is the first
-    /// bytes of the content, some kilobytes where there are that many.
+    /// The type of a deposit that states none: by the profile line of a manifest, else by its name. `start` is the
+    /// first bytes of the content, some kilobytes where there are that many.
     #[must_use]
     pub fn guess(file_name: &str, start: &[u8]) -> Self {
         let of_profile = |profile| Self::ALL.into_iter().find(|one| one.manifest() == Some(profile));

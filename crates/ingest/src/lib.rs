@@ -6,8 +6,8 @@
 //! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
 //! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
 //! - [`space`]: which jobs get room on the working storage; [`place`]: files that appear whole or not at all;
-//! - [`fetch`]: files over HTTP; [`unpack`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of what a
-//!   depositor has as files and directories.
+//! - [`fetch`]: files over HTTP; [`unpack`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of
+//!   what a depositor has as files and directories.
 //!
 //! Then the daemons:
 //!
@@ -15,14 +15,15 @@
 //!   [`settings`]: what an operator sets; [`metrics`]: what they count; [`services`]: what they share;
 //! - [`spec`]: what a job is to do; [`working`], [`files`]: where its files lie, and which it has;
 //! - [`grants`]: who was granted how much of the working storage;
-//! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object; [`step`]:
-//!   how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; `mail`: what is written to depositors;
-//!   [`outbox`]: how it is sent;
+//! - [`steps`]: what is done with a job in each state; `metadata`: what the deposited files say of their object;
+//!   [`step`]: how that ends; [`warnings`]: what is odd about a package; [`yaml`]: what is wrong with a file; `mail`:
+//!   what is written to depositors; [`outbox`]: how it is sent;
 //! - [`parts`]: deposits of several batches; [`copies`]: how many of their objects have copies;
-//! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made again
-//!   from the stores; [`contents`]: what lies in the stores, read;
+//! - `batches`, `reports`, [`access`], [`cleanup`]: the daemons that take no jobs; [`rebuild`]: the inventory, made
+//!   again from the stores; [`contents`]: what lies in the stores, read;
 //! - `recorded`: what storing and cleaning up change in a store, in the audit log;
-//! - `blocking`: work on the disk; [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]: decoders, for the fuzzing alone.
+//! - `blocking`: work on the disk; [`engine`]: sessions, lanes and workers, which run all of these; [`fuzzing`]:
+//!   decoders, for the fuzzing alone.
 //!
 //! # Invariants
 //! - Everything that comes from a depositor is hostile: sizes, numbers and depths are limited before memory is taken.

@@ -71,8 +71,8 @@ pub(crate) enum MetadataError {
     Embargo(String),
 }
 
-/// When the embargo of an object ends, as the text of its file has it; `None` where it says that there is none, and where it
-/// says nothing of one.
+/// When the embargo of an object ends, as the text of its file has it; `None` where it says that there is none, and
+/// where it says nothing of one.
 #[must_use]
 pub fn end_of_embargo(text: &str) -> Option<String> {
     embargo::end(text).ok().flatten()
@@ -169,8 +169,8 @@ fn datacite(leaves: &[xml::Leaf]) -> Terms {
     }
 }
 
-/// Reads the lines `who:`, `what:` and `when:`, and says whether there is any; a line that begins with white space goes on
-/// with the one before.
+/// Reads the lines `who:`, `what:` and `when:`, and says whether there is any; a line that begins with white space goes
+/// on with the one before.
 fn erc(text: &str) -> (Terms, bool) {
     let mut values: Vec<(String, String)> = Vec::new();
     for line in text.lines() {

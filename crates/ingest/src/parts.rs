@@ -1,8 +1,8 @@
 //! Deposits of more rows than a batch may have jobs: they become several batches, the parts of the deposit.
 //!
-//! The batch of the deposit itself is the first part, and has the first rows. Before it has any job, the batch daemon makes
-//! a batch for each further part, whose UUID follows from that of the deposit and the number of the part. It has the same
-//! manifest, and its submission says which part it is. From then on each of them is a batch as any other.
+//! The batch of the deposit itself is the first part, and has the first rows. Before it has any job, the batch daemon
+//! makes a batch for each further part, whose UUID follows from that of the deposit and the number of the part. It has
+//! the same manifest, and its submission says which part it is. From then on each of them is a batch as any other.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;

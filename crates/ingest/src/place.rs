@@ -33,8 +33,8 @@ pub struct Place {
 /// The mode of files that hold secrets, such as manifests with presigned URLs.
 pub(crate) const PRIVATE: u32 = 0o600;
 
-/// A file that is not whole yet, locked against other attempts. Dropped, it stays: the next attempt goes on with it or replaces
-/// it.
+/// A file that is not whole yet, locked against other attempts. Dropped, it stays: the next attempt goes on with it or
+/// replaces it.
 pub struct Partial {
     file: File,
     name: String,

@@ -100,8 +100,8 @@ pub enum Minter {
 /// What a profile says of identifiers at EZID, besides where that is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EzidOptions {
-    /// What their target begins with, which ends with the ARK: where objects are seen. EZID has a page of its own for those
-    /// without one.
+    /// What their target begins with, which ends with the ARK: where objects are seen. EZID has a page of its own for
+    /// those without one.
     pub target: Option<ContentUrl>,
     /// The user of EZID who owns them; the one who registers them where none is named.
     pub owner: Option<String>,
@@ -138,8 +138,8 @@ impl ProfileError {
 }
 
 impl Profile {
-    /// The priority of the jobs of a batch: the fixed one, else `int(10 ln n + 5)` for n jobs as Java's daemons have it,
-    /// so that a large batch does not starve small ones.
+    /// The priority of the jobs of a batch: the fixed one, else `int(10 ln n + 5)` for n jobs as Java's daemons have
+    /// it, so that a large batch does not starve small ones.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "cut, from 5 to 99")]
     pub fn priority(&self, jobs: u64) -> u8 {

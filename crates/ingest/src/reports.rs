@@ -20,8 +20,8 @@ use crate::metrics::Ended;
 use crate::spec::uuid_of;
 use crate::step::StepError;
 
-/// How soon a batch is looked at again that was locked when a job of it had ended: its other jobs are still being created,
-/// or another process reports it.
+/// How soon a batch is looked at again that was locked when a job of it had ended: its other jobs are still being
+/// created, or another process reports it.
 const LOCKED: Duration = Duration::from_secs(1);
 
 /// The outcome of a batch without jobs: no job was created, or they were purged.

@@ -1,9 +1,9 @@
 //! The failed rows of a batch, submitted again as a batch of their own.
 //!
-//! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the other.
-//! Rows whose objects are stored are left out: their jobs are resumed. A row whose job had got an ARK keeps it.
-//! One that failed before it had jobs, or was withdrawn, has made nothing of any row: the next attempt has another UUID.
-//! Of one that is not in the queue any more, the catalogue has how it ended.
+//! Its UUID and the name of its manifest follow from the batch: it is made once, and each of the two leads to the
+//! other. Rows whose objects are stored are left out: their jobs are resumed. A row whose job had got an ARK keeps it.
+//! One that failed before it had jobs, or was withdrawn, has made nothing of any row: the next attempt has another
+//! UUID. Of one that is not in the queue any more, the catalogue has how it ended.
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use queuekeeper_catalogue::deposits::REFUSED;

@@ -114,8 +114,8 @@ impl Services {
         self.hosts.register(registry);
     }
 
-    /// Changes how many workers daemons have, of those that run here; the others have as many as at the beginning. Work that
-    /// is under way goes on: where there are to be fewer, they become so as it ends.
+    /// Changes how many workers daemons have, of those that run here; the others have as many as at the beginning. Work
+    /// that is under way goes on: where there are to be fewer, they become so as it ends.
     pub fn set_workers(&self, changed: &WorkerBounds) {
         let mut bounds = self.settings.worker_bounds();
         for (daemon, present) in &mut bounds {

@@ -46,8 +46,8 @@ pub struct Settings {
     pub agent: String,
     /// Whether Java's daemons read the folders: they cannot list more than about 50,000 children.
     pub java_readers: bool,
-    /// How many jobs a batch has at most ([`parts::MOST_JOBS`]). A deposit that was begun with one number is not ended with
-    /// another.
+    /// How many jobs a batch has at most ([`parts::MOST_JOBS`]). A deposit that was begun with one number is not ended
+    /// with another.
     pub most_jobs: u64,
     /// How many children a folder has that is read by Java when no more jobs are created.
     pub most_children: i32,
@@ -55,8 +55,8 @@ pub struct Settings {
     pub mail: MailSettings,
     /// What is cleaned up, and when.
     pub cleanup: CleanupSettings,
-    /// The URL by which other programs read the working storage, with a slash at the end: manifests of versions have it in
-    /// place of `file:` URLs.
+    /// The URL by which other programs read the working storage, with a slash at the end: manifests of versions have it
+    /// in place of `file:` URLs.
     pub working_url: Option<Url>,
     /// Where access requests are delivered to; without it they are not taken.
     pub access: Option<AccessSettings>,

@@ -1,13 +1,14 @@
 //! Which jobs get room on the working storage, and which wait.
 //!
-//! [`decide`] is the whole rule, without a clock, a disk or ZooKeeper: what it decides is written by version, and decided
-//! again where another process was faster.
+//! [`decide`] is the whole rule, without a clock, a disk or ZooKeeper: what it decides is written by version, and
+//! decided again where another process was faster.
 //!
-//! - What jobs were granted and have not written yet is as good as used. What uploads will still bring is used: it is allocated
-//!   to them on the volume when they say how much that is ([`Upload::announce`](crate::deposit::Upload::announce)).
-//! - Jobs that wait for longer than [`Rules::wait_limit`] come first, the oldest before the others; the first of them that
-//!   does not fit reserves all that becomes free. The others come by priority, then by age, and may pass one that does
-//!   not fit.
+//! - What jobs were granted and have not written yet is as good as used. What uploads will still bring is used: it is
+//!   allocated to them on the volume when they say how much that is
+//!   ([`Upload::announce`](crate::deposit::Upload::announce)).
+//! - Jobs that wait for longer than [`Rules::wait_limit`] come first, the oldest before the others; the first of them
+//!   that does not fit reserves all that becomes free. The others come by priority, then by age, and may pass one that
+//!   does not fit.
 //! - No more jobs have a grant at a time than [`MOST_GRANTS`], however small they are.
 //! - A job that needs more than its grant comes before all that have none, and reserves in the same way: it can only
 //!   free its space by going on.
@@ -230,7 +231,8 @@ pub fn decide<Id: Copy + Ord>(rules: &Rules, volume: &Volume<Id>, waiting: &[Wai
     round
 }
 
-/// Extends grants, the oldest job's first. What comes back is the oldest one that waits, where its wait limit has passed.
+/// Extends grants, the oldest job's first. What comes back is the oldest one that waits, where its wait limit has
+/// passed.
 fn extend<Id: Copy + Ord>(round: &mut Round<Id>, rules: &Rules, volume: &Volume<Id>, capacity: u64) -> Option<Id> {
     let mut extending: Vec<_> =
         volume.grants.iter().filter_map(|grant| Some((grant, grant.extension.filter(|bytes| *bytes > 0)?))).collect();

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::name;
 use crate::url::ContentUrl;
 
-/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies, or
-/// the query of a URL is kept.
+/// The key of a submission, and of the job of its payload, that says on which volume of working storage an upload lies,
+/// or the query of a URL is kept.
 pub(crate) const VOLUME: &str = "volume";
 
 /// The key of a submission that has the SHA-256 of what was uploaded, by which it is known when it is sent again.
@@ -51,8 +51,8 @@ pub struct JobSpec {
     pub file_name: String,
     /// Where the package is fetched from; `None` for one that lies in the working storage.
     pub url: Option<ContentUrl>,
-    /// The volume that the package was uploaded to, or the query of its URL is kept on; `None` where any will do, and where
-    /// that is not known.
+    /// The volume that the package was uploaded to, or the query of its URL is kept on; `None` where any will do, and
+    /// where that is not known.
     pub volume: Option<Uuid>,
     /// The package's digest, where the depositor gave one.
     pub digest: Option<Digest>,
@@ -68,8 +68,8 @@ pub struct JobSpec {
     pub all: Map<String, Value>,
 }
 
-/// The volume that the payload of a submission or a job was uploaded to, or the query of its URL is kept on; `None` for one
-/// that can be fetched from any.
+/// The volume that the payload of a submission or a job was uploaded to, or the query of its URL is kept on; `None` for
+/// one that can be fetched from any.
 pub(crate) fn volume_of(all: &Map<String, Value>) -> Option<Uuid> {
     all.get(VOLUME)?.as_str()?.parse().ok()
 }

@@ -1,8 +1,8 @@
 //! Unpacking what depositors pack: into an open directory, in a stream, within limits, and nothing but plain files.
 //!
-//! Refused are names that [`crate::name`] refuses, links and devices, encrypted entries, names that are there twice, and
-//! more entries or bytes than allowed. An archive within is left as it is. An attempt that was killed leaves files that
-//! the next one replaces: done again, the result is the same.
+//! Refused are names that [`crate::name`] refuses, links and devices, encrypted entries, names that are there twice,
+//! and more entries or bytes than allowed. An archive within is left as it is. An attempt that was killed leaves files
+//! that the next one replaces: done again, the result is the same.
 
 pub mod bag;
 mod budget;

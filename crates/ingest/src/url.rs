@@ -1,7 +1,7 @@
 //! URLs of content: which are taken, which hosts and addresses may be reached, and how a URL is shown.
 //!
-//! A depositor chooses the URL, the answer that redirects to another one, and possibly the name server that resolves the
-//! host. So a [`Guard`] checks three times: the URL, each address that its host resolves to, and again both at each
+//! A depositor chooses the URL, the answer that redirects to another one, and possibly the name server that resolves
+//! the host. So a [`Guard`] checks three times: the URL, each address that its host resolves to, and again both at each
 //! redirect.
 
 mod address;
@@ -92,8 +92,8 @@ impl ContentUrl {
         Some(percent_encoding::percent_decode_str(last).decode_utf8().ok()?.into_owned())
     }
 
-    /// All parts of its path together, decoded, without slashes: `xy` for `/x/y/`. Today's daemons name a package so that
-    /// has no other name (and add the query, which may be secret).
+    /// All parts of its path together, decoded, without slashes: `xy` for `/x/y/`. Today's daemons name a package so
+    /// that has no other name (and add the query, which may be secret).
     #[must_use]
     pub fn path_name(&self) -> Option<String> {
         let path = percent_encoding::percent_decode_str(self.0.path()).decode_utf8().ok()?.replace('/', "");

@@ -1,5 +1,5 @@
-//! What is odd about a job's package, and no reason to refuse it: said in the job's message up to its last state, and so
-//! in the report.
+//! What is odd about a job's package, and no reason to refuse it: said in the job's message up to its last state, and
+//! so in the report.
 //!
 //! The job's directory keeps it, since a failure replaces the message; the message keeps it once the directory is gone.
 

@@ -1,5 +1,5 @@
-//! Withdrawn deposits: the end of withdrawals that were left, what the catalogue says of them, and the withdrawal of those
-//! that are in the queue again because it was restored.
+//! Withdrawn deposits: the end of withdrawals that were left, what the catalogue says of them, and the withdrawal of
+//! those that are in the queue again because it was restored.
 
 use std::ops::ControlFlow;
 
@@ -31,7 +31,8 @@ pub fn taken_back(outcome: &str) -> Option<&str> {
     outcome.strip_prefix(TAKEN_BACK)
 }
 
-/// Writes down in the catalogue why the withdrawal of a deposit was taken back, by the id that its depositor knows it by.
+/// Writes down in the catalogue why the withdrawal of a deposit was taken back, by the id that its depositor knows it
+/// by.
 ///
 /// # Errors
 /// When the catalogue cannot be written.

@@ -202,8 +202,8 @@ pub(crate) fn space_of(directory: &Path) -> io::Result<(u64, u64)> {
     Ok((facts.f_blocks.saturating_mul(facts.f_frsize), facts.f_bfree.saturating_mul(facts.f_frsize)))
 }
 
-/// Allocates so many bytes of the volume to a file, whose length stays. The answer is whether the file system can do that; else
-/// none of them is used before it is written.
+/// Allocates so many bytes of the volume to a file, whose length stays. The answer is whether the file system can do
+/// that; else none of them is used before it is written.
 pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(true);
@@ -216,7 +216,8 @@ pub(crate) fn allocate(file: &File, bytes: u64) -> io::Result<bool> {
     }
 }
 
-/// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its content.
+/// Writes a file that is not there. Of two processes that do so at once one creates it: a hard link appears with its
+/// content.
 fn write_once(path: &Path, content: &[u8]) -> io::Result<()> {
     if !path.try_exists()? {
         let mut new = path.as_os_str().to_owned();

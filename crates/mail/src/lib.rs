@@ -1,10 +1,10 @@
 //! Mails: whom they go to, what they look like, and how the outbox of the catalogue is sent.
 //!
-//! A mail is rendered once, into a row of the catalogue's outbox, with or before the change that it reports. The row's name says
-//! what it reports; a process that renders it again, after a crash or on another host, finds the row.
+//! A mail is rendered once, into a row of the catalogue's outbox, with or before the change that it reports. The row's
+//! name says what it reports; a process that renders it again, after a crash or on another host, finds the row.
 //!
-//! [`address`] is what may be a recipient, [`message`] the form of all mails; [`settings`] is what an operator sets, [`delivery`]
-//! sends what waits, by `smtp` or as files of a `folder`; [`metrics`] is what is counted of it.
+//! [`address`] is what may be a recipient, [`message`] the form of all mails; [`settings`] is what an operator sets,
+//! [`delivery`] sends what waits, by `smtp` or as files of a `folder`; [`metrics`] is what is counted of it.
 //!
 //! # Invariants
 //! - Whatever comes from others is on a line of ours, in text and headers.
@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 /// The kind of a mail's row.
 pub const MAIL: &str = "mail";
 
-/// What became of the recipients of a mail: none for one whose server took it, else why it cannot be delivered to this one.
-/// A recipient who is not there is to be tried.
+/// What became of the recipients of a mail: none for one whose server took it, else why it cannot be delivered to this
+/// one. A recipient who is not there is to be tried.
 pub type Settled = BTreeMap<String, Option<String>>;
 
 /// Reads what a row has.

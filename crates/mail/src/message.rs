@@ -141,7 +141,8 @@ impl Body {
         self
     }
 
-    /// A list under a heading, with how many it is of; nothing where there is none. `rest` says where those are that are not listed.
+    /// A list under a heading, with how many it is of; nothing where there is none. `rest` says where those are that
+    /// are not listed.
     #[must_use]
     pub fn list(mut self, heading: &str, list: &List<'_>, rest: &str) -> Self {
         if list.total == 0 {

@@ -104,7 +104,8 @@ impl SmtpServer {
         Ok(connection)
     }
 
-    /// Sends a mail to all recipients that are not settled, and settles those that the server takes or refuses for good.
+    /// Sends a mail to all recipients that are not settled, and settles those that the server takes or refuses for
+    /// good.
     ///
     /// # Errors
     /// Where some are left to be tried again.

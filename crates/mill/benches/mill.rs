@@ -1,22 +1,25 @@
-//! The mill beside rclone, beside bare SQL, and by itself: ratios of one run, since machines differ. Each line has the goal beside
-//! it, where there is one.
+//! The mill beside rclone, beside bare SQL, and by itself: ratios of one run, since machines differ. Each line has the
+//! goal beside it, where there is one.
 //!
 //! `cargo bench -p queuekeeper-mill -- CASE [OPTION ...]`, where CASE is
-//! - `small [directory|s3|mixed] [--files N] [--size BYTES] [--rounds N]`: 100,000 items of 10 kB are copied from one directory to
-//!   another, from one bucket to another, and from a directory to a bucket; and a loop in which nothing has changed;
+//! - `small [directory|s3|mixed] [--files N] [--size BYTES] [--rounds N]`: 100,000 items of 10 kB are copied from one
+//!   directory to another, from one bucket to another, and from a directory to a bucket; and a loop in which nothing
+//!   has changed;
 //! - `large [directory|s3|mixed] [--files N] [--size BYTES]`: the same of 4 items of 1 GiB;
-//! - `fixity [small|large] [--files N] [--size BYTES]`: each item of a directory is read and proven, 100,000 of 10 kB and 4 of 1 GiB;
-//! - `forecast [--files N] [--size BYTES] [--large N]`: when a loop of checks was forecast to end, while it went through 200,000
-//!   items of 10 kB and 8 of 1 GiB;
+//! - `fixity [small|large] [--files N] [--size BYTES]`: each item of a directory is read and proven, 100,000 of 10 kB
+//!   and 4 of 1 GiB;
+//! - `forecast [--files N] [--size BYTES] [--large N]`: when a loop of checks was forecast to end, while it went
+//!   through 200,000 items of 10 kB and 8 of 1 GiB;
 //! - `burst [--events N] [--files N]`: 10,000 items are copied while 10^6 changes are recorded that lead to no copy;
 //! - `merge [directory|s3] [--keys N]`: two listings of 10^6 keys;
 //! - `queue [--rows N] [--rounds N]`: tasks are put, taken and finished by 20 connections, with 10^4 and 10^7 rows;
 //! - `idle [--seconds N]`: what 20 workers cost that have nothing to do;
 //! - `machines [--files N] [--size BYTES]`: one process and four of them with 20 workers each, on one PostgreSQL.
 //!
-//! `--workers N` is how many workers a process has, and how many transfers rclone makes at once (20). Content and databases lie
-//! in `BENCH_DIR`, a temporary directory by default; `large` needs four times its bytes there, `queue` some 10 GB. Needs `rclone`
-//! and PostgreSQL. What is timed runs in processes of their own; each S3 server is that of `testkit`, in another one.
+//! `--workers N` is how many workers a process has, and how many transfers rclone makes at once (20). Content and
+//! databases lie in `BENCH_DIR`, a temporary directory by default; `large` needs four times its bytes there, `queue`
+//! some 10 GB. Needs `rclone` and PostgreSQL. What is timed runs in processes of their own; each S3 server is that of
+//! `testkit`, in another one.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the result of a benchmark")]

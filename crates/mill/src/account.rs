@@ -98,8 +98,8 @@ impl Account {
         self.limits.get(store).is_some_and(|limits| !limits.leave_out.is_empty())
     }
 
-    /// Where a task that reads a source, if it has one, and uses another store may not begin now: the store that is closed for
-    /// longest, and until when. Of a source that is read from another store, the hours of that count, too.
+    /// Where a task that reads a source, if it has one, and uses another store may not begin now: the store that is
+    /// closed for longest, and until when. Of a source that is read from another store, the hours of that count, too.
     #[must_use]
     pub fn closed_until<'a>(
         &'a self,

@@ -1,4 +1,5 @@
-//! What is kept aside of content that was deleted or written over: under which key, and its removal when its time is over.
+//! What is kept aside of content that was deleted or written over: under which key, and its removal when its time is
+//! over.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +32,9 @@ const PAGE: usize = 1000;
 /// The namespace of the keys.
 const KEYS: Uuid = Uuid::from_u128(0x01a6_b2f7_93d4_4c0e_8f15_6e2a_7b90_c3d8);
 
-/// Where a task keeps the content of an item aside: at the same place whenever the task is tried again, and at another one for
-/// other content, or for another task. Numbers of tasks are given again in `SQLite`, so that it counts when the task was made.
+/// Where a task keeps the content of an item aside: at the same place whenever the task is tried again, and at another
+/// one for other content, or for another task. Numbers of tasks are given again in `SQLite`, so that it counts when the
+/// task was made.
 pub(crate) fn place(task: &TakenTask, store: &StoreName, item: &Item, etag: &EntityTag) -> Result<Item, String> {
     let mut hashers = Hashers::new([Algorithm::Sha1]);
     hashers.update(KEYS.as_bytes());

@@ -1,7 +1,7 @@
 //! What a change of content leads to.
 //!
-//! An event means *look at this item*, never what to do: who processes its task asks the policy which copies there are, and each
-//! of them is looked at.
+//! An event means *look at this item*, never what to do: who processes its task asks the policy which copies there are,
+//! and each of them is looked at.
 
 pub mod tsv;
 
@@ -21,7 +21,8 @@ use crate::worker::{Lease, Processed, Processor};
 /// The name under which the audit log is followed.
 pub const FOLLOWER: &str = "mill";
 
-/// How long an event waits where the policy of its account is not known: because it was not read yet, or because it cannot be.
+/// How long an event waits where the policy of its account is not known: because it was not read yet, or because it
+/// cannot be.
 const UNKNOWN_POLICY: (Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(5));
 
 /// Asks for the copies of what was changed.
@@ -33,8 +34,8 @@ pub struct Auditor {
 }
 
 impl Auditor {
-    /// The task that an event leads to: one for its item, or its space, of the account that it belongs to. What the mill did itself
-    /// leads to one only where copies are made of that copy.
+    /// The task that an event leads to: one for its item, or its space, of the account that it belongs to. What the
+    /// mill did itself leads to one only where copies are made of that copy.
     #[must_use]
     pub fn task(&self, event: &Event) -> Option<NewTask> {
         let store = &event.subject.store;
@@ -61,8 +62,8 @@ impl Auditor {
         Some(NewTask { queue: Queue::Audit, subject, source: None })
     }
 
-    /// The copies that a change in a store concerns, each with its source: those that are made from it, and that which it is.
-    /// `None` where the policy is not known.
+    /// The copies that a change in a store concerns, each with its source: those that are made from it, and that which
+    /// it is. `None` where the policy is not known.
     fn copies(&self, account: &Account, space: &SpaceName, store: &StoreName) -> Option<Vec<(StoreName, StoreName)>> {
         let policy = self.policies.get(&account.name)?;
         let name = |id| account.stores.get(id).cloned();

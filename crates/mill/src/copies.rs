@@ -123,8 +123,8 @@ pub async fn copies(
     Ok(found)
 }
 
-/// How many objects have all copies that a policy wants, none of them with an open bit error, and how many have not, of some whose
-/// folders lie in one space of a store; none where no account has that, or no policy wants copies of it.
+/// How many objects have all copies that a policy wants, none of them with an open bit error, and how many have not, of
+/// some whose folders lie in one space of a store; none where no account has that, or no policy wants copies of it.
 ///
 /// # Errors
 /// When the catalogue cannot be read.
@@ -181,8 +181,8 @@ pub async fn wrong_keys(
     }
 }
 
-/// The keys between which those below a folder lie: all of these are above the first and below the second. `None` for a folder of
-/// which the name is too long for a key.
+/// The keys between which those below a folder lie: all of these are above the first and below the second. `None` for a
+/// folder of which the name is too long for a key.
 #[must_use]
 pub fn within(folder: &str) -> Option<(Key, Key)> {
     // The character that follows the slash.

@@ -33,7 +33,8 @@ pub struct Duplicator {
     pub stores: AccountStores,
     /// How much may be destroyed within a day.
     pub limit: BrakeLimit,
-    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept aside.
+    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept
+    /// aside.
     pub delete_after: Duration,
     /// The present instant.
     pub clock: fn() -> Timestamp,

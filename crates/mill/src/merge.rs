@@ -23,8 +23,8 @@ impl Both {
     }
 }
 
-/// Merges the listing of a source and that of a destination: each key once, ascending, of memory as much as two items need. It
-/// ends with the first error of either: what comes behind that is not known.
+/// Merges the listing of a source and that of a destination: each key once, ascending, of memory as much as two items
+/// need. It ends with the first error of either: what comes behind that is not known.
 #[must_use]
 pub fn merge(source: Listing, destination: Listing) -> BoxStream<'static, Result<Both, Error>> {
     let sides = (Side::new(source), Side::new(destination));

@@ -1,8 +1,8 @@
 //! Which spaces of an account are copied, from which store to which.
 //!
 //! A policy is a file `{account}-duplication-policy.json`, and the accounts that have one are in
-//! `duplication-accounts.json`, as the `DuraCloud` Mill keeps them. Both are read tolerantly and written strictly. What cannot be
-//! carried out (a circle, two sources of one copy, a store that does not exist) is refused when it is read.
+//! `duplication-accounts.json`, as the `DuraCloud` Mill keeps them. Both are read tolerantly and written strictly. What
+//! cannot be carried out (a circle, two sources of one copy, a store that does not exist) is refused when it is read.
 
 mod check;
 mod drift;

@@ -1,7 +1,8 @@
-//! The duplication producer: it goes through all that policies want copied, again and again, and asks for what is missing.
+//! The duplication producer: it goes through all that policies want copied, again and again, and asks for what is
+//! missing.
 //!
-//! What listings and the content index agree on needs no task; where they do not tell, the item gets one, and who processes it
-//! looks at both sides. So a listing that lies costs a look, and never an item.
+//! What listings and the content index agree on needs no task; where they do not tell, the item gets one, and who
+//! processes it looks at both sides. So a listing that lies costs a look, and never an item.
 
 mod need;
 
@@ -58,8 +59,8 @@ pub struct Producer {
     pub lease: Duration,
 }
 
-/// Whether the next loop is due: by what was planned at the beginning of the last one, or because loops are to be more frequent
-/// now.
+/// Whether the next loop is due: by what was planned at the beginning of the last one, or because loops are to be more
+/// frequent now.
 pub(crate) fn is_due(lead: &Lead, frequency: Duration) -> bool {
     let age = lead.started.and_then(|started| Duration::try_from(Timestamp::now().duration_since(started)).ok());
     lead.is_due || age.is_some_and(|age| age >= frequency)
@@ -177,8 +178,8 @@ impl Producer {
         })
     }
 
-    /// The spaces of an account: those that its stores have, and those that the index knows items of. A store that is paused is
-    /// not asked.
+    /// The spaces of an account: those that its stores have, and those that the index knows items of. A store that is
+    /// paused is not asked.
     async fn spaces(&self, account: &Account, figures: &Figures) -> Result<BTreeSet<SpaceName>, String> {
         let mut spaces = BTreeSet::new();
         for name in account.stores.values() {

@@ -54,7 +54,8 @@ const GATHER: Duration = Duration::from_millis(100);
 /// How long a producer waits for room in its queue, for anything else, and for the end of checks.
 const WAITS: (Duration, Duration, Duration) = (Duration::from_secs(10), Duration::from_mins(1), Duration::from_secs(1));
 
-/// How long it takes at most until a process that leads a loop sees that the next one is due, while the last one is done.
+/// How long it takes at most until a process that leads a loop sees that the next one is due, while the last one is
+/// done.
 pub const SEES_DUE: Duration = WAITS.1;
 
 /// How often it is seen whether spaces are to be counted, and whether anything aside is to be removed.
@@ -63,8 +64,8 @@ const STATS: Duration = Duration::from_mins(10);
 /// How long mails are kept that were delivered or given up.
 const KEEP_MAILS: Duration = Duration::from_hours(24 * 30);
 
-/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item waits
-/// until then.
+/// How often it is seen whether processes that died have left changes of content. What is to be done to such an item
+/// waits until then.
 const RESOLVE: Duration = Duration::from_mins(1);
 
 /// For how long one process leads the producer from each step on.
@@ -91,15 +92,16 @@ pub struct MillSettings {
     pub most_waiting: u64,
     /// In one of so many loops, every item is looked at; 0 for never.
     pub thorough_every: u64,
-    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept aside.
+    /// How long after its source was deleted a copy is deleted, and how long what was deleted or written over is kept
+    /// aside.
     pub delete_after: Duration,
     /// How much may be destroyed within a day.
     pub limit: BrakeLimit,
 }
 
 impl Default for MillSettings {
-    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop thorough,
-    /// deletions after 30 days.
+    /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop
+    /// thorough, deletions after 30 days.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {

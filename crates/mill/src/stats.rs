@@ -1,4 +1,5 @@
-//! What spaces have, counted once a day by a listing; and a task that does nothing, by which one sees that workers work.
+//! What spaces have, counted once a day by a listing; and a task that does nothing, by which one sees that workers
+//! work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -40,8 +41,8 @@ pub struct StorageStats {
 }
 
 impl StorageStats {
-    /// Asks for a count of each space, where the last time is a day ago; the answer is for how many, `None` where it is not due or
-    /// another process leads. What is paused is left to the next day.
+    /// Asks for a count of each space, where the last time is a day ago; the answer is for how many, `None` where it is
+    /// not due or another process leads. What is paused is left to the next day.
     ///
     /// # Errors
     /// When a store cannot be listed, or the catalogue written. Nothing is requested then.

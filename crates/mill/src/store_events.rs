@@ -1,6 +1,6 @@
 //! What stores say of their changes: messages of S3 in the forms of AWS (`EventBridge`, notifications, `SNS` around
-//! them) and of `MinIO`. They are hostile: a client that has the token may send anything, and all that a message does is that
-//! an item is looked at.
+//! them) and of `MinIO`. They are hostile: a client that has the token may send anything, and all that a message does
+//! is that an item is looked at.
 
 use queuekeeper_store::Key;
 use serde::Deserialize;

@@ -66,8 +66,8 @@ impl AccountStores {
         Ok(Arc::new(self.limited(account, store, lease)?))
     }
 
-    /// The same for a store whose content is read to be copied: where its account wants another store read in its place, that is
-    /// read, as long as the content index says that it has the same.
+    /// The same for a store whose content is read to be copied: where its account wants another store read in its
+    /// place, that is read, as long as the content index says that it has the same.
     ///
     /// # Errors
     /// As [`Self::get`].

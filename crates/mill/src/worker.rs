@@ -25,7 +25,8 @@ use crate::metrics::MillMetrics;
 /// How many tasks are taken at once, and how many are ended at once.
 const TENS: usize = 10;
 
-/// How long to wait for more workers that become free, where there is more to do: tasks that take less are taken together.
+/// How long to wait for more workers that become free, where there is more to do: tasks that take less are taken
+/// together.
 const TOGETHER: Duration = Duration::from_millis(10);
 
 /// How long to wait at least for a task that is about to be visible.
@@ -54,7 +55,8 @@ pub trait Processor: Send + Sync + 'static {
     /// The kind.
     fn kind(&self) -> TaskKind;
 
-    /// Processes a task. It may be dropped at any point at which it waits: when its lease ends, or when the worker stops.
+    /// Processes a task. It may be dropped at any point at which it waits: when its lease ends, or when the worker
+    /// stops.
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed;
 }
 
@@ -88,8 +90,8 @@ enum Found {
     Next(Option<Duration>),
 }
 
-/// Waits for a free worker; where there is more to do, a moment longer for as many as tasks are taken at once. The answer is
-/// whether there will be any.
+/// Waits for a free worker; where there is more to do, a moment longer for as many as tasks are taken at once. The
+/// answer is whether there will be any.
 async fn await_free(free: &Semaphore, number: usize, has_more: bool) -> bool {
     let Ok(permit) = free.acquire().await else { return false };
     drop(permit);
@@ -166,7 +168,8 @@ impl Workers {
         }
     }
 
-    /// The next tasks, at most so many. Queues are looked at before anything is taken from them: most of them are empty.
+    /// The next tasks, at most so many. Queues are looked at before anything is taken from them: most of them are
+    /// empty.
     async fn take(&self, order: &mut Order, limit: usize) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);

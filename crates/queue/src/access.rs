@@ -281,8 +281,8 @@ impl Queue {
         self.give_up(&locked.pending, &locked.lock).await
     }
 
-    /// Gives a request that we hold back unchanged, with a note of why and until when it waits, in one `multi`. The version
-    /// in `retry` is set here. The note keeps no daemon from taking the request.
+    /// Gives a request that we hold back unchanged, with a note of why and until when it waits, in one `multi`. The
+    /// version in `retry` is set here. The note keeps no daemon from taking the request.
     ///
     /// # Errors
     /// As [`Queue::commit`]. After one the lock may still be held: [`Queue::unlock_request`] releases it.

@@ -197,8 +197,8 @@ impl Queue {
         folders.iter().zip(&found).try_for_each(|(folder, found)| has_room(folder, found.stat(), most_children))
     }
 
-    /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids. Refused where one of
-    /// the folders that they come into has `most_children` already.
+    /// Makes jobs in one `multi`; their queue entries are among what `complete` adds, by their ids. Refused where one
+    /// of the folders that they come into has `most_children` already.
     pub(crate) async fn create_some_jobs(
         &self,
         batch: BatchId,

@@ -2,13 +2,14 @@
 //!
 //! A dump is a header, one line a znode, a trailer with their number, and a checksum of all these lines. The znodes are
 //! sorted depth first and by name, so two dumps can be compared line by line, and a parent comes before its children.
-//! Values are texts, or base64 where they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out, but for how far the
-//! jobs of batches are created, which is in the header; unexpected znodes are not. Ephemeral znodes, which are locks, are marked: they show who works on what, and cannot be restored.
+//! Values are texts, or base64 where they are not UTF-8. `/zookeeper` and `/queuekeeper` are left out, but for how far
+//! the jobs of batches are created, which is in the header; unexpected znodes are not. Ephemeral znodes, which are
+//! locks, are marked: they show who works on what, and cannot be restored.
 //!
 //! It is not a snapshot. The znodes of a job, batch or request are read at one moment, as are those of a batch's
 //! folder; the queue moves on between them, so an entry or reference may belong to another moment than its job. Pause
-//! the queue first where that matters. Of a batch whose jobs are being created meanwhile, the loader and the batch daemon
-//! see to it that each row becomes one job.
+//! the queue first where that matters. Of a batch whose jobs are being created meanwhile, the loader and the batch
+//! daemon see to it that each row becomes one job.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -1,12 +1,12 @@
 //! Creating the jobs of a batch that has too many of them for one transaction.
 //!
 //! How far it is stands in `/queuekeeper/expansions/BID`, which is made with the acquisition of the batch, advanced in
-//! each transaction that creates jobs, and removed in the last one: whichever daemon is stopped in between, the next one goes on
-//! with the next row. The job of the last row is created first and gets its queue entry last, so that no report daemon
-//! ever finds `batch-processing` empty before all jobs exist.
+//! each transaction that creates jobs, and removed in the last one: whichever daemon is stopped in between, the next
+//! one goes on with the next row. The job of the last row is created first and gets its queue entry last, so that no
+//! report daemon ever finds `batch-processing` empty before all jobs exist.
 //!
-//! In a queue that was loaded from a dump the note may be behind the jobs: it was read before them. Rows whose jobs exist
-//! are left out by [`Queue::behind_existing`].
+//! In a queue that was loaded from a dump the note may be behind the jobs: it was read before them. Rows whose jobs
+//! exist are left out by [`Queue::behind_existing`].
 
 use std::collections::BTreeMap;
 
@@ -73,8 +73,8 @@ impl Queue {
         Ok(Some(Expansion { note: note.ok_or_else(reason)?, version: stat.version, is_last_queued: false }))
     }
 
-    /// The configurations of a batch's jobs, by what the jobs themselves say of their batch. It reads of which batch each
-    /// job is.
+    /// The configurations of a batch's jobs, by what the jobs themselves say of their batch. It reads of which batch
+    /// each job is.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -89,8 +89,8 @@ impl Queue {
         Ok(configurations)
     }
 
-    /// An expansion that is taken up, behind the jobs that were found: those of the rows before `next`, and `last`, that of
-    /// the last row.
+    /// An expansion that is taken up, behind the jobs that were found: those of the rows before `next`, and `last`,
+    /// that of the last row.
     ///
     /// # Errors
     /// When the job of the last row cannot be read.
@@ -181,9 +181,9 @@ impl Queue {
         Ok(Some(Expansion { note, version: version.wrapping_add(1), is_last_queued: *is_last_queued }))
     }
 
-    /// Adds the end of an expansion whose batch fails: no daemon takes it up again, and the folder of its jobs exists, which
-    /// others look for. Apart from the change of the state, either would be taken for something else after a crash: an
-    /// empty folder for jobs that are all done, a batch without an expansion for one that is not ours.
+    /// Adds the end of an expansion whose batch fails: no daemon takes it up again, and the folder of its jobs exists,
+    /// which others look for. Apart from the change of the state, either would be taken for something else after a
+    /// crash: an empty folder for jobs that are all done, a batch without an expansion for one that is not ours.
     pub(crate) async fn plan_end_of_expansion(&self, id: BatchId, transaction: &mut Transaction) -> Result<(), Error> {
         let (path, processing) = (Path::expansion(id), Path::BatchOutcome(id, Outcome::Processing));
         let [note, folder] = self.read_each([Read::Data(path.clone()), Read::Existence(processing.clone())]).await?;

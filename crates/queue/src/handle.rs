@@ -123,9 +123,9 @@ impl Queue {
     }
 
     /// Reads many znodes, in order: in one request what has at most 32 values and 128 reads, as what belongs together
-    /// is read at one moment; else in several of at most 16 values, one after the other. Four requests of four values in
-    /// flight would be four times as many requests. The price is an answer of 16 MiB where each value is as large as a
-    /// znode can be; that of one item may be twice as large.
+    /// is read at one moment; else in several of at most 16 values, one after the other. Four requests of four values
+    /// in flight would be four times as many requests. The price is an answer of 16 MiB where each value is as large as
+    /// a znode can be; that of one item may be twice as large.
     pub(super) async fn read(&self, reads: &[Read]) -> Result<Vec<Found>, Error> {
         let mut found = Vec::with_capacity(reads.len());
         let is_one = reads.len() <= READS_A_REQUEST && values(reads) <= VALUES_TOGETHER;

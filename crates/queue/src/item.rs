@@ -114,8 +114,8 @@ pub(super) trait LockedItem: Sync {
         now: Timestamp,
     ) -> impl Future<Output = Result<(Transaction, ItemChanged<Self::State>), Error>> + Send;
 
-    /// Plans the same without a look, from what is known of the item while we hold it; `None` where more would have to be
-    /// known. What another changed since makes the transaction be refused.
+    /// Plans the same without a look, from what is known of the item while we hold it; `None` where more would have to
+    /// be known. What another changed since makes the transaction be refused.
     fn plan_unseen(
         &self,
         _update: &ItemUpdate<Self::State, Self::Written>,

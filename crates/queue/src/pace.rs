@@ -19,9 +19,9 @@ pub(super) const VALUES_IN_FLIGHT: usize = 16;
 /// How many bytes of values that are read in random order may be in flight, by what is expected of them.
 pub(super) const EXPECTED_BYTES: f64 = 4_194_304.0;
 
-/// Which part of what may be in flight one request may bring, by what is expected at most. A server writes an answer into
-/// one array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none of on a
-/// small heap long before it is full.
+/// Which part of what may be in flight one request may bring, by what is expected at most. A server writes an answer
+/// into one array, doubles it as it grows, and copies it: that takes room in one piece, which large values leave none
+/// of on a small heap long before it is full.
 pub const PART_A_REQUEST: u32 = 8;
 
 /// The same in bytes, for reads that are bounded by [`EXPECTED_BYTES`].

@@ -1,8 +1,9 @@
 //! The three state machines of the queue: jobs, batches and access requests.
 //!
 //! The tables are those of the daemons' library `mrt-zk`; a transition that only an operator may request is marked by
-//! [`State::is_admin`], one that the withdrawal of a deposit makes by [`State::is_withdrawal`]. A status text that names none of these states is not an error: the queue is older and younger
-//! than this crate in places, so callers keep the text and count the item as `other`.
+//! [`State::is_admin`], one that the withdrawal of a deposit makes by [`State::is_withdrawal`]. A status text that
+//! names none of these states is not an error: the queue is older and younger than this crate in places, so callers
+//! keep the text and count the item as `other`.
 
 mod outcome;
 
@@ -52,7 +53,8 @@ pub trait State: Copy + Eq + Ord + fmt::Debug + fmt::Display + Send + Sync + 'st
     /// Whether only an operator may request the step from `self` to `to`; false also where there is no such step.
     fn is_admin(self, to: Self) -> bool;
 
-    /// Whether the withdrawal of the deposit makes the step from `self` to `to`; false also where there is no such step.
+    /// Whether the withdrawal of the deposit makes the step from `self` to `to`; false also where there is no such
+    /// step.
     fn is_withdrawal(self, to: Self) -> bool;
 
     /// The next state on the success path, if the item is on it.
@@ -291,8 +293,8 @@ impl JobState {
         self.default_limits().map_or(DAY, |limits| limits.stuck)
     }
 
-    /// Whether files of a job in this state may lie in the working storage: from Downloading on, until Notify has removed
-    /// them. Elsewhere there are none, or those of a job that nothing works on.
+    /// Whether files of a job in this state may lie in the working storage: from Downloading on, until Notify has
+    /// removed them. Elsewhere there are none, or those of a job that nothing works on.
     #[must_use]
     pub fn has_content(self) -> bool {
         self.is_worked_on() && self >= Self::Downloading

@@ -174,8 +174,8 @@ impl Transaction {
         self.push(Operation::Delete { path, version })
     }
 
-    /// Expects a folder to be missing, which saves the attempt that would show it. It is made with the first znode below
-    /// it; where it exists, that does no harm.
+    /// Expects a folder to be missing, which saves the attempt that would show it. It is made with the first znode
+    /// below it; where it exists, that does no harm.
     pub(super) fn expect_missing(&mut self, folder: Path) -> &mut Self {
         self.folders.insert(folder);
         self
@@ -283,8 +283,8 @@ impl Queue {
     /// Commits a transaction, and explains a conflict.
     ///
     /// # Errors
-    /// [`Error::Conflict`] where another client holds, changed or made one of its znodes, [`Error::Missing`] where one is
-    /// gone, [`Error::Commit`] where it was refused or not done for another reason, [`Error::Unknown`] where the
+    /// [`Error::Conflict`] where another client holds, changed or made one of its znodes, [`Error::Missing`] where one
+    /// is gone, [`Error::Commit`] where it was refused or not done for another reason, [`Error::Unknown`] where the
     /// connection was lost and the outcome could not be learned.
     pub async fn commit(&self, transaction: &Transaction) -> Result<Committed, Error> {
         match self.try_commit(transaction).await {

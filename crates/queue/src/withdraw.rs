@@ -1,10 +1,10 @@
 //! Withdrawing a deposit: all jobs of its batch become Deleted, and the batch with them, or none of them does.
 //!
-//! It is possible until the first job leaves Pending. What fits into one transaction is one. Otherwise every Pending job
-//! becomes Held first, which can be taken back: should one have left Pending meanwhile, those that this withdrawal holds
-//! return to Pending. Only when all are Held they become Deleted, the batch with the last of them. How far that is
-//! stands in `/queuekeeper/withdrawals/BID`, made with the first transaction and removed with the last one; after a stop
-//! in between, the next client goes on.
+//! It is possible until the first job leaves Pending. What fits into one transaction is one. Otherwise every Pending
+//! job becomes Held first, which can be taken back: should one have left Pending meanwhile, those that this withdrawal
+//! holds return to Pending. Only when all are Held they become Deleted, the batch with the last of them. How far that
+//! is stands in `/queuekeeper/withdrawals/BID`, made with the first transaction and removed with the last one; after a
+//! stop in between, the next client goes on.
 //!
 //! The batch is locked meanwhile, as by a daemon: no other client creates its jobs or reports it.
 
@@ -58,8 +58,8 @@ pub enum WithdrawalOutcome {
     NotWithdrawn(String),
     /// Likewise, after some of its jobs had been held: these are back in Pending.
     TakenBack(String),
-    /// Another tool released a job when others were deleted already: that one goes on, and all others are deleted. Which,
-    /// in one sentence.
+    /// Another tool released a job when others were deleted already: that one goes on, and all others are deleted.
+    /// Which, in one sentence.
     InPart(String),
     /// It was interrupted, and is to be taken up.
     Interrupted,
@@ -118,8 +118,8 @@ impl Queue {
     /// Says what a withdrawal would do, and writes nothing.
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a batch that is locked or was changed since it was seen, [`Error::Missing`] where there is
-    /// none, [`Error::Read`].
+    /// [`Error::Conflict`] for a batch that is locked or was changed since it was seen, [`Error::Missing`] where there
+    /// is none, [`Error::Read`].
     pub async fn plan_withdrawal(&self, target: impl Into<BatchTarget>) -> Result<WithdrawalPlan, Error> {
         let target = target.into();
         let batch = self.load_batch(target.id).await?;
@@ -139,12 +139,12 @@ impl Queue {
         Ok(plan(found.open().collect(), found.hindrance))
     }
 
-    /// Withdraws a batch: it becomes Deleted with all its jobs, or everything stays as it is. One that is being withdrawn
-    /// already is taken up, and one that was withdrawn is reported as that.
+    /// Withdraws a batch: it becomes Deleted with all its jobs, or everything stays as it is. One that is being
+    /// withdrawn already is taken up, and one that was withdrawn is reported as that.
     ///
     /// `report` is called after each transaction but the last, and returns whether to continue; what is interrupted so
-    /// is to be taken up by the next call, here or with [`Queue::finish_withdrawal`]. After an error, or where the future
-    /// is dropped, the next call of this session goes on, and when the session is over any other.
+    /// is to be taken up by the next call, here or with [`Queue::finish_withdrawal`]. After an error, or where the
+    /// future is dropped, the next call of this session goes on, and when the session is over any other.
     ///
     /// # Errors
     /// [`Error::Conflict`] for a batch that another has locked; else as [`Queue::commit`].
@@ -184,7 +184,8 @@ impl Queue {
         outcome
     }
 
-    /// Goes on with the withdrawal of a batch that we hold, from a poll for what is [`Due::Withdrawal`], and releases it.
+    /// Goes on with the withdrawal of a batch that we hold, from a poll for what is [`Due::Withdrawal`], and releases
+    /// it.
     ///
     /// [`Due::Withdrawal`]: crate::Due::Withdrawal
     ///

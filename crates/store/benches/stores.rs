@@ -1,8 +1,9 @@
 //! Stores against the tools that are used otherwise: ratios of one run, since machines differ.
 //!
-//! `cargo bench -p queuekeeper-store -- CASE [directory|s3] [--files N] [--size BYTES] [--rounds N]`, where CASE is `small`
-//! (10,000 files of 10 kB), `large` (one file of 4 GiB) or `list` (10^6 keys). Content lies in `BENCH_DIR`, a temporary
-//! directory by default; `large` needs five times its size there. Needs `cp`, `sha256sum`, `sync` and `rclone`.
+//! `cargo bench -p queuekeeper-store -- CASE [directory|s3] [--files N] [--size BYTES] [--rounds N]`, where CASE is
+//! `small` (10,000 files of 10 kB), `large` (one file of 4 GiB) or `list` (10^6 keys). Content lies in `BENCH_DIR`, a
+//! temporary directory by default; `large` needs five times its size there. Needs `cp`, `sha256sum`, `sync` and
+//! `rclone`.
 //!
 //! Everything that is timed runs in a process of its own, so that its peak of memory is its own, too. The S3 server is
 //! that of `testkit`, in another one, the same for all.

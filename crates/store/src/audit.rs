@@ -1,8 +1,9 @@
 //! What is recorded of a change of content, and where: the part of the audit log that stores need.
 //!
-//! A change has an *intent*, written before the store is called, and a *settlement*, written after it. The intent is the
-//! lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which the process at
-//! work extends; an intent whose lease has ended was left by a process that died, and is resolved by a look at the store.
+//! A change has an *intent*, written before the store is called, and a *settlement*, written after it. The intent is
+//! the lock of its item: there is one open intent for each item (or space) of a store. It has a lease, which the
+//! process at work extends; an intent whose lease has ended was left by a process that died, and is resolved by a look
+//! at the store.
 
 use std::fmt;
 use std::time::Duration;
@@ -73,8 +74,8 @@ pub struct Subject {
 pub struct Intent {
     /// Its identifier, time-ordered (UUID version 7).
     pub id: Uuid,
-    /// The process at work on it: made anew by the one that begins it or takes it over, and checked by [`AuditSink::extend`] and
-    /// [`AuditSink::settle`].
+    /// The process at work on it: made anew by the one that begins it or takes it over, and checked by
+    /// [`AuditSink::extend`] and [`AuditSink::settle`].
     pub holder: Uuid,
     /// Whom the audit log names.
     pub user: String,
@@ -169,8 +170,8 @@ pub enum Begun {
     Ours,
     /// Another process is at work on the item.
     Busy(Rival),
-    /// A process died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and settled
-    /// first; the one that was to begin is not written.
+    /// A process died at work on the item. That intent is ours now, with a new holder and lease, to be resolved and
+    /// settled first; the one that was to begin is not written.
     Left(Box<Intent>),
 }
 
@@ -196,7 +197,8 @@ pub trait AuditSink: Send + Sync + 'static {
     /// [`SinkError::Lost`] when it is no longer open and was settled otherwise.
     async fn settle(&self, intent: &Intent, settlement: &Settlement) -> Result<(), SinkError>;
 
-    /// Takes over an intent of this store whose lease has ended, with a new holder and lease; `None` where there is none.
+    /// Takes over an intent of this store whose lease has ended, with a new holder and lease; `None` where there is
+    /// none.
     ///
     /// # Errors
     /// When that cannot be found out.

@@ -4,22 +4,22 @@
 //! 1. The store is looked at. Where there is nothing to change (a deletion of what is gone, a space that exists,
 //!    properties that are the same), nothing is called and nothing recorded.
 //! 2. The intent is written: from then on the item is ours, and no other change through an [`Audited`] store begins.
-//! 3. The store is called, under a condition on what was seen; a caller's own condition is kept as it is. While it works,
-//!    the lease of the intent is extended. Content appears only after its size and digests are in the intent.
+//! 3. The store is called, under a condition on what was seen; a caller's own condition is kept as it is. While it
+//!    works, the lease of the intent is extended. Content appears only after its size and digests are in the intent.
 //! 4. The intent is settled: an event is appended, unless nothing was changed.
 //!
 //! # What is certain
 //! - A process may die, or a caller drop the future, at any instant: what was begun is resolved by a look at the store
-//!   when the lease has ended, by [`Audited::resolve_left`] or by the next change of that item. Content that is there under
-//!   another tag, with the size and digests that were recorded, was written. This needs that a request that was sent
-//!   before the process died takes effect within the lease, or never: a lease is longer than any request.
-//! - The audit log is away before: nothing is changed, `Unavailable`. It goes away during an upload: the upload goes on as
-//!   long as the lease is ours, and is aborted then. It is away after: settling is tried again for a while, then the
+//!   when the lease has ended, by [`Audited::resolve_left`] or by the next change of that item. Content that is there
+//!   under another tag, with the size and digests that were recorded, was written. This needs that a request that was
+//!   sent before the process died takes effect within the lease, or never: a lease is longer than any request.
+//! - The audit log is away before: nothing is changed, `Unavailable`. It goes away during an upload: the upload goes on
+//!   as long as the lease is ours, and is aborted then. It is away after: settling is tried again for a while, then the
 //!   intent is left to be resolved, and the operation fails with `Unrecorded`, which says that it was done.
-//! - The store does not answer, `Unknown`: it is looked at for a while. If it was done, that is the result. If it was not,
-//!   it may still be: the error is handed on with what is there, and the intent is left to the end of its lease. An upload in
-//!   parts, of a put or of a copy, is in its intent before the first part is sent: it is aborted before the store is looked
-//!   at, and cannot complete any more.
+//! - The store does not answer, `Unknown`: it is looked at for a while. If it was done, that is the result. If it was
+//!   not, it may still be: the error is handed on with what is there, and the intent is left to the end of its lease.
+//!   An upload in parts, of a put or of a copy, is in its intent before the first part is sent: it is aborted before
+//!   the store is looked at, and cannot complete any more.
 //! - On a store without conditions, a change that is made around this program may be overwritten.
 
 use std::collections::BTreeSet;
@@ -57,8 +57,8 @@ pub use resolve::Resolved;
 /// How long things take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// The lease of an intent, which is extended each third of it while the process works: longer than a request that was
-    /// sent before the process died may take to have its effect.
+    /// The lease of an intent, which is extended each third of it while the process works: longer than a request that
+    /// was sent before the process died may take to have its effect.
     pub lease: Duration,
     /// How long to wait for another change of the same item, for the audit log after a change, and for the outcome of a
     /// request without an answer.
@@ -95,7 +95,8 @@ impl<S: Store + ?Sized> Audited<S> {
         Self { store, sink, user: user.into(), if_absent, if_match, reserved, owned, timing, abort }
     }
 
-    /// Refuses changes of these spaces too, besides those of which the names are reserved: policies, content kept aside.
+    /// Refuses changes of these spaces too, besides those of which the names are reserved: policies, content kept
+    /// aside.
     #[must_use]
     pub fn with_reserved(mut self, spaces: impl IntoIterator<Item = SpaceName>) -> Self {
         self.reserved.extend(spaces);

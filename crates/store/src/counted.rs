@@ -19,8 +19,8 @@ use crate::store::{
     UserProperties, Written,
 };
 
-/// Counts each operation of a store as one request, from its beginning to its answer; a listing to its end. Of a get, the
-/// answer is the beginning of the content.
+/// Counts each operation of a store as one request, from its beginning to its answer; a listing to its end. Of a get,
+/// the answer is the beginning of the content.
 pub struct Counted<S> {
     store: S,
     metrics: StoreMetrics,

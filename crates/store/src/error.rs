@@ -192,8 +192,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Whether the same may succeed later without a change of its own or of the configuration: a full store may have room
-    /// then. Of what is only unrecorded, nothing need be repeated.
+    /// Whether the same may succeed later without a change of its own or of the configuration: a full store may have
+    /// room then. Of what is only unrecorded, nothing need be repeated.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         matches!(self.kind, ErrorKind::Unavailable(_) | ErrorKind::Held(_) | ErrorKind::Unknown(_) | ErrorKind::Full)

@@ -24,8 +24,8 @@ pub trait WriteGuard: Send + Sync + 'static {
     fn pass(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// Asks a guard before each write; one that may not begin is [`Stopped`](ErrorKind::Stopped). Reads pass through, and what
-/// has begun is not ended.
+/// Asks a guard before each write; one that may not begin is [`Stopped`](ErrorKind::Stopped). Reads pass through, and
+/// what has begun is not ended.
 pub struct Guarded {
     store: Arc<dyn Store>,
     guard: Arc<dyn WriteGuard>,

@@ -49,8 +49,8 @@ impl Key {
         &self.0
     }
 
-    /// The key as ASCII, reversibly: bytes besides letters, digits and `-._~/` are percent-encoded (RFC 3986), and so is a
-    /// `-` at the beginning, which programs take for a flag and spreadsheets for a formula.
+    /// The key as ASCII, reversibly: bytes besides letters, digits and `-._~/` are percent-encoded (RFC 3986), and so
+    /// is a `-` at the beginning, which programs take for a flag and spreadsheets for a formula.
     #[must_use]
     pub fn encoded(&self) -> String {
         let encoded = percent_encode(&self.0, PLAIN).to_string();

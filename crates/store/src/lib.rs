@@ -1,7 +1,7 @@
 //! Content stores: places where content lies under keys, and what is promised about them.
 //!
-//! A [`Store`] is a directory or a bucket of S3; a [`SpaceName`] names a part of it, a [`Key`] an item in that part. From
-//! the bytes up:
+//! A [`Store`] is a directory or a bucket of S3; a [`SpaceName`] names a part of it, a [`Key`] an item in that part.
+//! From the bytes up:
 //!
 //! - [`name`], [`key`]: what things are called, checked; [`digest`]: algorithms, digests, and all of them in one pass;
 //! - [`store`]: the trait, and what its operations take and return; [`error`]: one line for each failure;
@@ -18,8 +18,8 @@
 //!
 //! # Invariants
 //! - Content is streamed: no operation holds a whole file in memory.
-//! - Content appears whole or not at all, and only after its digests were compared with those that were expected and its
-//!   [`CommitGuard`](store::CommitGuard) let it through.
+//! - Content appears whole or not at all, and only after its digests were compared with those that were expected and
+//!   its [`CommitGuard`](store::CommitGuard) let it through.
 //! - No key is skipped, normalized, or taken for another.
 //! - Nothing here knows ZooKeeper, SQL or HTTP routes.
 

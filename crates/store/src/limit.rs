@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 /// A limit of requests under way, between 1 and a maximum.
 ///
-/// A store that is busy halves it, as many requests without that as are allowed at once raise it by one. Those that wait
-/// get their turn in the order in which they came.
+/// A store that is busy halves it, as many requests without that as are allowed at once raise it by one. Those that
+/// wait get their turn in the order in which they came.
 #[derive(Debug)]
 pub struct ConcurrencyLimit {
     turns: Arc<Semaphore>,

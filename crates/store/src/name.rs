@@ -73,8 +73,8 @@ name! {
 }
 
 name! {
-    /// The name of a space, a part of a store: 1 to 63 letters, digits, `-`, `_` and `.`. Which of them a store can hold
-    /// is for the store: a bucket's name has no `_` and no capitals.
+    /// The name of a space, a part of a store: 1 to 63 letters, digits, `-`, `_` and `.`. Which of them a store can
+    /// hold is for the store: a bucket's name has no `_` and no capitals.
     SpaceName
 }
 
@@ -88,7 +88,8 @@ impl SpaceName {
         self.0.starts_with(Self::RESERVED)
     }
 
-    /// The same of a space as a store names it, where the name of an account with a prefix may come first: `P.x-reports`.
+    /// The same of a space as a store names it, where the name of an account with a prefix may come first:
+    /// `P.x-reports`.
     #[must_use]
     pub fn is_reserved_in_store(&self) -> bool {
         self.is_reserved() || self.0.split_once('.').is_some_and(|(_prefix, space)| space.starts_with(Self::RESERVED))

@@ -1,8 +1,8 @@
 //! A store that notes the changes that are made through it, to be recorded together: [`Noted`].
 //!
-//! For what an intent of another kind covers, such as a job that is to store a version of an object: where the process dies
-//! before its notes are recorded, the process that resolves that intent compares the store with the record. A single change has its own
-//! intent in [`Audited`](crate::Audited).
+//! For what an intent of another kind covers, such as a job that is to store a version of an object: where the process
+//! dies before its notes are recorded, the process that resolves that intent compares the store with the record. A
+//! single change has its own intent in [`Audited`](crate::Audited).
 
 use std::collections::BTreeSet;
 use std::ops::Range;

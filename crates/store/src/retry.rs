@@ -32,8 +32,8 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The wait after some failures, where `part` is from 0 to 1: at least half of the longest one, so that clients that
-    /// failed together do not come back together.
+    /// The wait after some failures, where `part` is from 0 to 1: at least half of the longest one, so that clients
+    /// that failed together do not come back together.
     #[must_use]
     pub fn wait(&self, failures: u32, part: f64) -> Duration {
         let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
@@ -75,8 +75,8 @@ impl Attempts {
         all.min(self.policy.within.saturating_sub(self.spent).saturating_add(each))
     }
 
-    /// The wait before the next attempt after one that failed; `None` where there is no other one. A wait that the store
-    /// requests is kept, and ends the attempts where it leads beyond their time.
+    /// The wait before the next attempt after one that failed; `None` where there is no other one. A wait that the
+    /// store requests is kept, and ends the attempts where it leads beyond their time.
     pub fn after_failure(&mut self, requested: Option<Duration>) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         if self.failures > 1 {

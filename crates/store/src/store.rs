@@ -167,7 +167,8 @@ pub struct Put {
     pub guard: Option<Arc<dyn CommitGuard>>,
 }
 
-/// What stands before the instant at which content appears: a lease that must be checked, a record that must be written.
+/// What stands before the instant at which content appears: a lease that must be checked, a record that must be
+/// written.
 #[async_trait]
 pub trait CommitGuard: Send + Sync {
     /// Lets content of this size and with these digests appear.
@@ -264,8 +265,8 @@ pub trait Store: Send + Sync + 'static {
     /// The content of an item, or a range of its bytes.
     ///
     /// # Errors
-    /// [`NotFound`](crate::ErrorKind::NotFound); [`Precondition`](crate::ErrorKind::Precondition) where it is not in the
-    /// state that `if_match` names; [`Range`](crate::ErrorKind::Range).
+    /// [`NotFound`](crate::ErrorKind::NotFound); [`Precondition`](crate::ErrorKind::Precondition) where it is not in
+    /// the state that `if_match` names; [`Range`](crate::ErrorKind::Range).
     async fn get(&self, item: &Item, range: Option<Range<u64>>, if_match: Option<&EntityTag>)
     -> Result<Content, Error>;
 
@@ -299,8 +300,8 @@ pub trait Store: Send + Sync + 'static {
         self.copy_with(from, if_match, to, condition, &CopyControl::default()).await
     }
 
-    /// As [`Self::copy`], ended by the token of its control. The error is [`Stopped`](crate::ErrorKind::Stopped) then, and
-    /// [`Unknown`](crate::ErrorKind::Unknown) where it is not certain that the copy will never appear.
+    /// As [`Self::copy`], ended by the token of its control. The error is [`Stopped`](crate::ErrorKind::Stopped) then,
+    /// and [`Unknown`](crate::ErrorKind::Unknown) where it is not certain that the copy will never appear.
     ///
     /// # Errors
     /// As for [`Self::copy`].
@@ -331,8 +332,9 @@ pub trait Store: Send + Sync + 'static {
         if_match: Option<&EntityTag>,
     ) -> Result<Written, Error>;
 
-    /// Ends an upload in parts that another process began ([`CommitGuard::begun`]): after that it cannot complete any more. One
-    /// that is complete or gone counts as ended. A store without uploads that outlive a process has nothing to do.
+    /// Ends an upload in parts that another process began ([`CommitGuard::begun`]): after that it cannot complete any
+    /// more. One that is complete or gone counts as ended. A store without uploads that outlive a process has nothing
+    /// to do.
     ///
     /// # Errors
     /// When it may still complete.
@@ -340,8 +342,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Resolves the changes that other processes began, and left when they died: how many of them could not be resolved yet. A store
-    /// whose changes are not recorded has none. To be called from time to time.
+    /// Resolves the changes that other processes began, and left when they died: how many of them could not be resolved
+    /// yet. A store whose changes are not recorded has none. To be called from time to time.
     ///
     /// # Errors
     /// With the reason, where it is not known which there are.

@@ -97,7 +97,8 @@ async fn content_goes_in_and_out_whole_and_in_parts_and_by_ranges() {
         assert_eq!((found.size, &found.etag, &found.user), (size as u64, &written.etag, &user));
         assert_ne!(found.checksums.agree(&digests(&bytes, &Algorithm::ALL)), Some(false), "{:?}", found.checksums);
         assert!(read(store, &at).await.unwrap() == bytes, "{size}");
-        // It closes the connection on content that it refuses: the same content would count as written by the lost request.
+        // It closes the connection on content that it refuses: the same content would count as written by the lost
+        // request.
         let put = Put { size: Some(5), expected: digests(b"other", &[Algorithm::Sha256]), ..put };
         let refused = store.put(&at, content(b"other", 5), put).await.unwrap_err();
         assert!(refused.is_precondition(), "{refused}");
@@ -129,8 +130,8 @@ async fn content_goes_in_and_out_whole_and_in_parts_and_by_ranges() {
 async fn a_key_is_an_item_of_its_own_or_an_error_that_names_it() {
     let Fixture { store, space, .. } = &Fixture::start().await;
     let mut there = BTreeMap::new();
-    // It says that names in its lists are encoded and does not encode them: those with control characters are no XML, and
-    // those with a percent or plus sign are decoded to other ones. Both fail the list, as a whole.
+    // It says that names in its lists are encoded and does not encode them: those with control characters are no XML,
+    // and those with a percent or plus sign are decoded to other ones. Both fail the list, as a whole.
     let is_listable = |key: &Vec<u8>| !key.iter().any(|byte| *byte < b' ' || matches!(*byte, 0x7f | b'%' | b'+'));
     for key in odd_keys().into_iter().filter(is_listable) {
         match put(store, &item(space, &key), &key, Put::default()).await {

@@ -1,8 +1,8 @@
-//! Objects in stores: written, interrupted at each write, raced for, damaged, repaired, and judged by a validator that is
-//! not ours.
+//! Objects in stores: written, interrupted at each write, raced for, damaged, repaired, and judged by a validator that
+//! is not ours.
 //!
-//! With `QUEUEKEEPER_ROCFL=PROGRAM`, the validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but for one
-//! name. How much memory large objects take is in `peak.rs`.
+//! With `QUEUEKEEPER_ROCFL=PROGRAM`, the validator `rocfl` (`cargo install rocfl`) validates all that ocfl-py does but
+//! for one name. How much memory large objects take is in `peak.rs`.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 

@@ -1,8 +1,9 @@
-//! How much memory an object with many files takes: the peak of live bytes, which the allocator of this program counts. No
-//! other test runs in it.
+//! How much memory an object with many files takes: the peak of live bytes, which the allocator of this program counts.
+//! No other test runs in it.
 //!
-//! The long form, by hand, prints each figure: `QUEUEKEEPER_OCFL_FILES=400000 cargo test -p queuekeeper-store --test peak --
-//! --nocapture`; with `QUEUEKEEPER_OCFL_STORE=s3`, in the S3 server of the tests, which is a process of its own.
+//! The long form, by hand, prints each figure: `QUEUEKEEPER_OCFL_FILES=400000 cargo test -p queuekeeper-store --test
+//! peak -- --nocapture`; with `QUEUEKEEPER_OCFL_STORE=s3`, in the S3 server of the tests, which is a process of its
+//! own.
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 #![expect(clippy::print_stdout, reason = "the figures of the long form, and the address of the server")]
@@ -34,8 +35,8 @@ use helpers::{ID, begin, content, job, validate};
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// How many files the objects have that are compared. With the first, nearly each buffer of what is sorted is full: peaks grow
-/// up to some 10,000 files, and no more up to 24,000.
+/// How many files the objects have that are compared. With the first, nearly each buffer of what is sorted is full:
+/// peaks grow up to some 10,000 files, and no more up to 24,000.
 const FILES: [usize; 2] = [8_000, 12_000];
 
 /// By how much a peak may differ between them, in bytes: the last buffers fill, and what is on its way at the same time

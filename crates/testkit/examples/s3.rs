@@ -1,8 +1,8 @@
 //! Serves the S3 test server in a process of its own, for comparisons and benches: prints where and with which
 //! credentials, as lines `NAME=VALUE` that a shell can evaluate, and serves until standard input ends.
 //!
-//! `s3 [DIRECTORY [PORT [KEYS]]]`: content lies in the directory (a temporary one by default) and is removed at the end.
-//! So many keys are there already, in the bucket `planted`.
+//! `s3 [DIRECTORY [PORT [KEYS]]]`: content lies in the directory (a temporary one by default) and is removed at the
+//! end. So many keys are there already, in the bucket `planted`.
 
 #![expect(clippy::print_stdout, reason = "what it prints is its result")]
 

@@ -1,4 +1,5 @@
-//! The pages of the documentation. Tests take commands and configuration from them, so that page and test cannot differ.
+//! The pages of the documentation. Tests take commands and configuration from them, so that page and test cannot
+//! differ.
 
 use std::fmt::Write as _;
 use std::path::Path;

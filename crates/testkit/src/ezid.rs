@@ -1,7 +1,7 @@
 //! A service of identifiers that behaves as EZID's API, version 2: ANVL over HTTP with Basic authentication.
 //!
-//! It is strict: a body that a sloppy writer would make is refused. Faults wait in a queue, and each meets one request that
-//! changes something.
+//! It is strict: a body that a sloppy writer would make is refused. Faults wait in a queue, and each meets one request
+//! that changes something.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;

@@ -273,8 +273,8 @@ impl Store for Faulty {
     }
 }
 
-/// The answer of a store whose copies cannot be ended: when the token ends the wait for it, it is not certain whether the copy
-/// to `to` will appear.
+/// The answer of a store whose copies cannot be ended: when the token ends the wait for it, it is not certain whether
+/// the copy to `to` will appear.
 ///
 /// # Errors
 /// That of the copy; [`Unknown`](ErrorKind::Unknown) where the wait was ended.

@@ -1,6 +1,7 @@
 //! An origin: an HTTP server with files, for tests of what fetches them, with faults on purpose.
 //!
-//! It serves ranges, conditional ones too, and `HEAD`. Faults wait in a queue for each path, and each meets one request.
+//! It serves ranges, conditional ones too, and `HEAD`. Faults wait in a queue for each path, and each meets one
+//! request.
 
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;

@@ -1,8 +1,8 @@
 //! An S3 server for tests, with faults on purpose.
 //!
-//! The protocol, signatures and checksums are those of the crate `s3s`; what is here is what lies behind them: buckets as
-//! ordered maps of keys to versions, whose content are files in one directory. Keys are held in memory, content is not.
-//! Nothing outlives the server.
+//! The protocol, signatures and checksums are those of the crate `s3s`; what is here is what lies behind them: buckets
+//! as ordered maps of keys to versions, whose content are files in one directory. Keys are held in memory, content is
+//! not. Nothing outlives the server.
 //!
 //! Each request passes: `connection` (HTTP, TLS, bodies that break off in `tamper`), the library, `access` (counts
 //! it in `log`, finds the faults that meet it in `fault`), the operation in `backend`, and back. Changes are made in

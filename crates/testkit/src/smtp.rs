@@ -65,8 +65,8 @@ impl Smtp {
         self.received.lock().clone()
     }
 
-    /// Lets commands fail: each that is named, so many times, with an answer. The answer `cut` to `DATA` takes the mail and
-    /// ends the connection, to `BODY` ends it in the middle of the mail. Replaces what was ordered before.
+    /// Lets commands fail: each that is named, so many times, with an answer. The answer `cut` to `DATA` takes the mail
+    /// and ends the connection, to `BODY` ends it in the middle of the mail. Replaces what was ordered before.
     pub fn fail(&mut self, faults: &[(&str, u32, &str)]) {
         self.order(&json!({ "faults": faults }));
     }

@@ -1,7 +1,7 @@
 //! A database of SQLite, read and changed by a program that knows nothing of who wrote it: Python's `sqlite3`.
 //!
-//! One Python serves a whole test binary: starting one takes longer than most statements, and tests wait by asking again and
-//! again. It ends with its input, which ends with the test binary.
+//! One Python serves a whole test binary: starting one takes longer than most statements, and tests wait by asking
+//! again and again. It ends with its input, which ends with the test binary.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -1,9 +1,10 @@
-//! Processes that are killed right behind one of their writes, stopped in the middle of one, or whose disk is full at one.
+//! Processes that are killed right behind one of their writes, stopped in the middle of one, or whose disk is full at
+//! one.
 //!
-//! The seam is the kernel's: a thread is stopped (`ptrace`) at each system call that may write (by a filter of `seccomp`),
-//! and those that change something that lasts are counted. So what is tried is the very program, and no writing escapes,
-//! whichever library does it: files of the working storage, of stores and of SQLite, requests to ZooKeeper that change it,
-//! statements to PostgreSQL, messages. (What SQLite maps into memory is no file that lasts.)
+//! The seam is the kernel's: a thread is stopped (`ptrace`) at each system call that may write (by a filter of
+//! `seccomp`), and those that change something that lasts are counted. So what is tried is the very program, and no
+//! writing escapes, whichever library does it: files of the working storage, of stores and of SQLite, requests to
+//! ZooKeeper that change it, statements to PostgreSQL, messages. (What SQLite maps into memory is no file that lasts.)
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -98,8 +98,8 @@ impl Wire {
         self.state.lock().requests
     }
 
-    /// How many times a connection has sent requests and awaited all answers, since [`Self::arm`]: requests that are under
-    /// way together count once.
+    /// How many times a connection has sent requests and awaited all answers, since [`Self::arm`]: requests that are
+    /// under way together count once.
     #[must_use]
     pub fn round_trips(&self) -> usize {
         self.state.lock().round_trips

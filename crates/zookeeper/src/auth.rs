@@ -50,8 +50,8 @@ impl Auth {
     /// spaces included.
     ///
     /// # Errors
-    /// When the file cannot be read, contains no credentials, or a line is not of that form. An error names the file and
-    /// the line, never its content.
+    /// When the file cannot be read, contains no credentials, or a line is not of that form. An error names the file
+    /// and the line, never its content.
     pub fn read_file(path: &Path) -> Result<Vec<Self>, ConfigError> {
         let refuse = |source| {
             // If the flag was given the credentials themselves, they must not end up in a log.

@@ -1,8 +1,8 @@
 //! From where the sessions of a server's clients are connected.
 //!
-//! ZooKeeper reports it by the four-letter command `cons`, where `4lw.commands.whitelist` allows that. A server knows only
-//! its own connections, so each is queried. Session ids are no secret to a client that may do so: they are those of ephemeral
-//! znodes.
+//! ZooKeeper reports it by the four-letter command `cons`, where `4lw.commands.whitelist` allows that. A server knows
+//! only its own connections, so each is queried. Session ids are no secret to a client that may do so: they are those
+//! of ephemeral znodes.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -141,9 +141,9 @@ impl Sessions {
     /// Tries until there is a session and its chroot exists, however long it takes, with growing pauses. The one for
     /// which the last was given up is there already, and is returned at once.
     ///
-    /// A failure is logged once, not once an attempt; another reason is logged again. The first attempt is made at once,
-    /// unless the last session did not live longer than the longest pause. Where the chroot is missing, the session waits
-    /// for it by a watch.
+    /// A failure is logged once, not once an attempt; another reason is logged again. The first attempt is made at
+    /// once, unless the last session did not live longer than the longest pause. Where the chroot is missing, the
+    /// session waits for it by a watch.
     ///
     /// # Errors
     /// With a failure that trying again will not repair (see [`ConnectError::is_retryable`]), but only before the first

@@ -146,8 +146,8 @@ impl Intake {
         self.or_discard(uuid, made).await
     }
 
-    /// Makes a deposit of an upload that nothing can go on with: all of it comes again. What was kept for a batch that may
-    /// exist is no upload any more.
+    /// Makes a deposit of an upload that nothing can go on with: all of it comes again. What was kept for a batch that
+    /// may exist is no upload any more.
     pub(super) async fn or_discard(
         &self,
         uuid: Uuid,
@@ -264,9 +264,9 @@ impl Intake {
         }
     }
 
-    /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for it.
-    /// Gives how many URLs of its manifest were not requested, for want of time or since there are too many, and how many
-    /// batches its rows become.
+    /// Checks the content at a URL as the daemons would, for a deposit that is not made, or whether there is room for
+    /// it. Gives how many URLs of its manifest were not requested, for want of time or since there are too many, and
+    /// how many batches its rows become.
     async fn look(
         &self,
         profile: &Arc<Profile>,

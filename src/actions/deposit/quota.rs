@@ -41,8 +41,8 @@ impl Intake {
     /// Whether a depositor may make another deposit at all, before its content comes.
     ///
     /// # Errors
-    /// [`Refusal::TooMuch`] where it would be more than they may, [`Refusal::TooLarge`] where it would be at any time; others
-    /// when the catalogue cannot be read.
+    /// [`Refusal::TooMuch`] where it would be more than they may, [`Refusal::TooLarge`] where it would be at any time;
+    /// others when the catalogue cannot be read.
     pub async fn check_allowance(&self, actor: &Actor, allowance: &Allowance) -> Result<(), Refusal> {
         self.check_quota(actor, allowance, Added::bytes(0)).await
     }

@@ -131,8 +131,8 @@ impl DepositRequest {
 }
 
 impl DepositRequest {
-    /// The first field in which a deposit that is sent with the same key is another one; `None` where it is the same one.
-    /// Size and digest may be set by one of them only.
+    /// The first field in which a deposit that is sent with the same key is another one; `None` where it is the same
+    /// one. Size and digest may be set by one of them only.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let is_other = |one: Option<&str>, other: Option<&str>| {
             one.map(str::trim).unwrap_or_default() != other.map(str::trim).unwrap_or_default()

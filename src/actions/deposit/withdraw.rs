@@ -26,13 +26,13 @@ const OTHER_LIMIT: Duration = Duration::from_secs(30);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 impl Intake {
-    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed; of several batches, all are, by the
-    /// daemons where this process ends between two of them. A depositor does that for their own, an operator for any, with a
-    /// reason. Gives whether it is done: a large one takes a while.
+    /// Withdraws a deposit: its batch is deleted with all its jobs, or nothing is changed; of several batches, all are,
+    /// by the daemons where this process ends between two of them. A depositor does that for their own, an operator for
+    /// any, with a reason. Gives whether it is done: a large one takes a while.
     ///
     /// # Errors
-    /// When it is not the caller's, or a job of it has left Pending; then nothing is changed. [`Refusal::InPart`] where a job
-    /// of a later batch has, after the first ones were withdrawn.
+    /// When it is not the caller's, or a job of it has left Pending; then nothing is changed. [`Refusal::InPart`] where
+    /// a job of a later batch has, after the first ones were withdrawn.
     pub async fn withdraw(&self, uuid: Uuid, actor: &Actor, reason: Option<&str>) -> Result<bool, Refusal> {
         let missing = || Refusal::Missing(format!("there is no deposit {} of yours in the queue", id_of(uuid)));
         let original = self.deposit(uuid, actor).await?.ok_or_else(|| {
@@ -86,8 +86,8 @@ impl Intake {
         Ok(found)
     }
 
-    /// Looks for further batches again: they may have been made until the lock of the first one was ours. From now on, none
-    /// is made.
+    /// Looks for further batches again: they may have been made until the lock of the first one was ours. From now on,
+    /// none is made.
     async fn first_is_withdrawn(&self, queue: &Queue, all: &mut Withdrawal) -> Result<(), Refusal> {
         let further = self.further(queue, &all.original).await?;
         all.parts.truncate(1);
@@ -96,8 +96,8 @@ impl Intake {
         Ok(())
     }
 
-    /// Withdraws the batches of a deposit, the first one first, since its jobs are the next to leave Pending. Gives whether
-    /// that is done; it goes on where its caller does not wait for it.
+    /// Withdraws the batches of a deposit, the first one first, since its jobs are the next to leave Pending. Gives
+    /// whether that is done; it goes on where its caller does not wait for it.
     async fn withdraw_parts(&self, queue: Queue, mut all: Withdrawal) -> Result<bool, Refusal> {
         // Nothing was withdrawn yet: then all or nothing.
         if !all.parts.iter().any(|part| part.is_withdrawn) {

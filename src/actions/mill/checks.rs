@@ -17,7 +17,8 @@ use crate::actions::refusal::Refusal;
 use crate::mirror::words::{counted, size};
 
 impl MillActions {
-    /// Asks for a check of an item, a space, or of all spaces of a store, with how much each of these has. Workers do it.
+    /// Asks for a check of an item, a space, or of all spaces of a store, with how much each of these has. Workers do
+    /// it.
     ///
     /// Each space is requested by itself. What is under way already goes on, which the outcome says.
     ///

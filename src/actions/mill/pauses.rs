@@ -65,9 +65,8 @@ impl MillActions {
     /// Pauses the work of the mill for an account, a store, or an account in a store, or ends such a pause.
     ///
     /// # Errors
-    /// Why it is refused: a pause of an account or a store that does not exist, or of what is paused already; an end where
-    /// there
-    /// is no pause of exactly that; and either when the catalogue cannot be written.
+    /// Why it is refused: a pause of an account or a store that does not exist, or of what is paused already; an end
+    /// where there is no pause of exactly that; and either when the catalogue cannot be written.
     pub async fn change_pause(
         &self,
         change: PauseChange,

@@ -17,8 +17,8 @@ impl MillActions {
     /// Saves a policy and brings it into force, where its version is still the one that the change was made to.
     ///
     /// # Errors
-    /// Why it is refused: for an account that does not exist, a policy that cannot be carried out, a change meanwhile, and when a
-    /// file or the catalogue cannot be written.
+    /// Why it is refused: for an account that does not exist, a policy that cannot be carried out, a change meanwhile,
+    /// and when a file or the catalogue cannot be written.
     pub async fn save_policy(
         &self,
         account: &str,
@@ -49,7 +49,8 @@ impl MillActions {
     /// Brings what the policy file of an account says into force, with all that it ends.
     ///
     /// # Errors
-    /// Why it is refused: for an account that does not exist, a file that cannot be used, and when the catalogue cannot be written.
+    /// Why it is refused: for an account that does not exist, a file that cannot be used, and when the catalogue cannot
+    /// be written.
     pub async fn apply_policy(&self, account: &str, actor: &Actor, reason: &Reason) -> Result<Entry, Refusal> {
         let (account, requested) = self.policy_change(MillActionKind::ApplyPolicy, account, actor, reason)?;
         let (mill, user, reason) = (Arc::clone(&self.mill), actor.name.clone(), reason.clone());

@@ -43,9 +43,8 @@ impl MillActions {
     /// Has a bit error resolved. A worker does it, and reads the copy first; only to drop one needs none.
     ///
     /// # Errors
-    /// Why it is refused: where nothing is known to be wrong with the copy, this does not resolve what is, something else that
-    /// was
-    /// decided has not ended, or the catalogue cannot be written.
+    /// Why it is refused: where nothing is known to be wrong with the copy, this does not resolve what is, something
+    /// else that was decided has not ended, or the catalogue cannot be written.
     pub async fn resolve(
         &self,
         copy: &WrongCopy,

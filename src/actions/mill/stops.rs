@@ -40,8 +40,8 @@ impl MillActions {
     /// Stops automatic repairs in a store, or in all of them where the name is empty, or ends such a stop.
     ///
     /// # Errors
-    /// Why it is refused: where no account has such a store, they are stopped already, or they are not; and when the catalogue
-    /// cannot be written.
+    /// Why it is refused: where no account has such a store, they are stopped already, or they are not; and when the
+    /// catalogue cannot be written.
     pub async fn change_stop(
         &self,
         change: StopChange,

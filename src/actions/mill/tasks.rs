@@ -97,8 +97,8 @@ impl MillActions {
         Ok(undecided)
     }
 
-    /// Carries out a decision on tasks, one by one. Those that do not wait for it any more are left alone, which their outcomes
-    /// say.
+    /// Carries out a decision on tasks, one by one. Those that do not wait for it any more are left alone, which their
+    /// outcomes say.
     ///
     /// # Errors
     /// Why it is refused. Nothing was done, except with [`Refusal::InPart`].

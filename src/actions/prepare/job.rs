@@ -72,7 +72,8 @@ impl ActionPlanner<'_> {
 
     /// Refuses to resume a job whose row is in another batch by now: it would be made twice.
     async fn check_resubmitted(&self, plan: &JobPlan) -> Result<(), Refusal> {
-        // No other batch than one that was Failed can have been submitted again, and no other of its jobs than the failed ones.
+        // No other batch than one that was Failed can have been submitted again, and no other of its jobs than the
+        // failed ones.
         let is_reported = matches!(plan.batch_state, Some(BatchState::Failed | BatchState::UpdateReporting));
         if plan.from != JobState::Failed || !is_reported {
             return Ok(());

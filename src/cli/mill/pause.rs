@@ -9,8 +9,8 @@ use crate::cli::output;
 
 /// Pause the work for an account, a store, or an account in a store
 ///
-/// No process starts a task that reads from it or writes to it; tasks in progress are finished. After mill resume, the waiting
-/// tasks are processed.
+/// No process starts a task that reads from it or writes to it; tasks in progress are finished. After mill resume, the
+/// waiting tasks are processed.
 #[derive(Clone, Debug, Args)]
 pub(super) struct PauseArgs {
     #[command(flatten)]

@@ -16,8 +16,8 @@ use crate::cli::prompt::Interrupts;
 
 /// Copy an item with its properties, within a store or to another one
 ///
-/// Before the copy appears, the content is compared with the checksums of its store and of the catalogue: content that is
-/// damaged, or was changed after it was recorded, is not copied. If a signal ends the command, no copy appears.
+/// Before the copy appears, the content is compared with the checksums of its store and of the catalogue: content that
+/// is damaged, or was changed after it was recorded, is not copied. If a signal ends the command, no copy appears.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct CopyArgs {

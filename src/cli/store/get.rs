@@ -22,8 +22,8 @@ use crate::cli::prompt::Interrupts;
 
 /// Read an item into a file or to standard output
 ///
-/// The file appears when all of it has been read and matches the checksums of the store. After an interruption, the content is
-/// kept in FILE.part, and the same command resumes there, unless the item has changed.
+/// The file appears when all of it has been read and matches the checksums of the store. After an interruption, the
+/// content is kept in FILE.part, and the same command resumes there, unless the item has changed.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct GetArgs {

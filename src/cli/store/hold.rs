@@ -17,8 +17,8 @@ use crate::cli::words::ago;
 
 /// Hold a store: daemons of queuekeeper store no further objects in it
 ///
-/// They finish the objects that they are storing; other jobs whose objects belong in it wait in Storing. Other stores are not
-/// affected.
+/// They finish the objects that they are storing; other jobs whose objects belong in it wait in Storing. Other stores
+/// are not affected.
 #[derive(Clone, Debug, Args)]
 pub(super) struct HoldArgs {
     #[command(flatten)]

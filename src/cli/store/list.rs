@@ -24,10 +24,10 @@ const MOST_IN_TABLE: u64 = 1000;
 
 /// List the spaces of a store, or the items of a space, by key
 ///
-/// A key may be any bytes. In JSON and CSV, `key` is a readable form with escapes for invisible characters; `key_encoded` is
-/// the exact key, percent-encoded. Items are written as they are read. A list that is cut off by --limit has `has_more` in
-/// JSON. A list that fails midway ends with the error: in JSON as `error` after `items`, in CSV as a last line with one field,
-/// `error: ..`; the exit code is then not 0.
+/// A key may be any bytes. In JSON and CSV, `key` is a readable form with escapes for invisible characters;
+/// `key_encoded` is the exact key, percent-encoded. Items are written as they are read. A list that is cut off by
+/// --limit has `has_more` in JSON. A list that fails midway ends with the error: in JSON as `error` after `items`, in
+/// CSV as a last line with one field, `error: ..`; the exit code is then not 0.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ListArgs {
     /// A store, a space, or a prefix of keys in a space

@@ -39,8 +39,8 @@ fn with_ending(file: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Refuses what is there already: `replace` is only for files, since devices, pipes and links were put there for another
-/// use.
+/// Refuses what is there already: `replace` is only for files, since devices, pipes and links were put there for
+/// another use.
 pub(super) fn check_target(file: &Path, replace: bool) -> Result<(), CommandError> {
     let why = match file.symlink_metadata() {
         Ok(facts) if !facts.is_file() => format!("{} is not a regular file; name another one", file.display()),

@@ -25,8 +25,8 @@ const TRIES: usize = 5;
 
 /// Read an item and compare it with the checksums of its store and of the catalogue
 ///
-/// Exits with 0 if the content is proven, with 1 if it is damaged, changed since it was recorded, or missing although it is
-/// recorded, and with 3 if there is no checksum to compare it with.
+/// Exits with 0 if the content is proven, with 1 if it is damaged, changed since it was recorded, or missing although
+/// it is recorded, and with 3 if there is no checksum to compare it with.
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct VerifyArgs {
@@ -98,8 +98,8 @@ impl VerifyArgs {
         Ok(outcome?)
     }
 
-    /// Reads the item. Where that is not what is recorded, both are looked at again after a moment: a change is recorded
-    /// after it is made, and only what stays different is so.
+    /// Reads the item. Where that is not what is recorded, both are looked at again after a moment: a change is
+    /// recorded after it is made, and only what stays different is so.
     async fn find(&self, store: &dyn Store, catalogue: Option<&Catalogue>) -> Result<Read, CommandError> {
         let record = async || match catalogue {
             Some(catalogue) => Recorded::of(catalogue, &self.item).await,

@@ -51,8 +51,8 @@ pub(super) struct ServerArgs {
     #[arg(long = "token-file", value_name = "FILE", requires = "server")]
     token_file: Option<PathBuf>,
 
-    /// A text of your choice that identifies this deposit: repeated with it, the same deposit is made only once and its upload
-    /// resumes; a different deposit is refused [default: a new one]
+    /// A text of your choice that identifies this deposit: repeated with it, the same deposit is made only once and its
+    /// upload resumes; a different deposit is refused [default: a new one]
     #[arg(long = "key", value_name = "TEXT", conflicts_with = "uuid", help_heading = "Deposit")]
     pub(super) key: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! What is configured of a store of which reading costs: restores from its archive, and what may be asked of it in a day.
+//! What is configured of a store of which reading costs: restores from its archive, and what may be asked of it in a
+//! day.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -11,7 +12,8 @@ use serde_saphyr::Spanned;
 
 use super::super::PrometheusDuration;
 
-/// For how many days a restored copy can be read where the configuration does not say it: longer than a worker may be away.
+/// For how many days a restored copy can be read where the configuration does not say it: longer than a worker may be
+/// away.
 const DAYS: u32 = 2;
 
 /// The most days, which is no limit of S3's.

@@ -12,8 +12,8 @@ struct Family<'a> {
     samples: Vec<&'a str>,
 }
 
-/// Merges expositions in OpenMetrics, family by family: none stands twice, and its samples are those of all, in the order
-/// of the expositions. That none of them stands twice is the caller's to ensure.
+/// Merges expositions in OpenMetrics, family by family: none stands twice, and its samples are those of all, in the
+/// order of the expositions. That none of them stands twice is the caller's to ensure.
 pub fn merge(expositions: &[String]) -> String {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();

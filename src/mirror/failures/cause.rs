@@ -1,8 +1,8 @@
 //! Why jobs fail, as far as their messages show it.
 //!
 //! The messages are free text of the daemons and of the libraries that they use. Each class of causes has words, and
-//! the first class of the table that has a word of the message is taken: what a word says of the trouble itself, such as
-//! a time-out, comes before what says only which part of the work was done.
+//! the first class of the table that has a word of the message is taken: what a word says of the trouble itself, such
+//! as a time-out, comes before what says only which part of the work was done.
 
 /// A class of causes, for figures: few, and always the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

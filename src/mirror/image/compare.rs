@@ -13,8 +13,8 @@ use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode
 use queuekeeper_queue::state::Outcome;
 
 impl Image {
-    /// The changes of state that lead from an older image to this one, as far as two observations show them: items that moved,
-    /// came and went meanwhile. A job of the same id that was created at another time is another job.
+    /// The changes of state that lead from an older image to this one, as far as two observations show them: items that
+    /// moved, came and went meanwhile. A job of the same id that was created at another time is another job.
     pub(in crate::mirror) fn changes_since(&self, old: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
         let gone = |row: Row<'_>| Change::of_job(row.observation(), Observation::NOWHERE, |_, _| None);

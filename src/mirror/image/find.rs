@@ -73,8 +73,8 @@ fn group_bit(is_second: bool, direction: Direction) -> u128 {
     if is_second == (direction == Direction::Ascending) { SECOND } else { 0 }
 }
 
-/// The states that are requested, in two groups: those of unfinished jobs, and those of finished ones, whose places come
-/// behind.
+/// The states that are requested, in two groups: those of unfinished jobs, and those of finished ones, whose places
+/// come behind.
 fn groups(states: &[Option<JobState>], direction: Direction) -> impl Iterator<Item = (u128, Vec<Option<JobState>>)> {
     let all = JobState::ALL.iter().copied().map(Some).chain([None]);
     let wanted = all.filter(|state| states.is_empty() || states.contains(state));
@@ -91,8 +91,8 @@ impl Image {
         TextMatches { own, shared: self.jobs.texts.search(needle) }
     }
 
-    /// The page that a query asks for. `matches` says where its text was found; `fault_query` is by whose clock faults count,
-    /// and `now_ms` the present by the servers' clock.
+    /// The page that a query asks for. `matches` says where its text was found; `fault_query` is by whose clock faults
+    /// count, and `now_ms` the present by the servers' clock.
     pub(in crate::mirror) fn find_jobs(
         &self,
         query: &JobQuery,

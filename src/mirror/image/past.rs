@@ -325,8 +325,8 @@ impl RecordedJob<'_> {
     }
 
     fn release(&mut self, session: i64, now_ms: i64) {
-        // A step may have brought another priority with it, which is noted behind it. A lock that was taken after a step
-        // of the same session is another one.
+        // A step may have brought another priority with it, which is noted behind it. A lock that was taken after a
+        // step of the same session is another one.
         let is_its = |record: &Record| self.sessions.get(record.session) == Some(session);
         let mut last = self.slot.records().rev().take(2).take_while(|record| record.kind != Kind::Locked);
         let is_told = last.any(|record| is_its(&record));

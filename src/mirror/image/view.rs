@@ -104,7 +104,8 @@ pub struct Batch {
     pub title: Arc<str>,
     /// Whether it is a manifest whose rows are objects.
     pub has_rows: bool,
-    /// The UUID of the batch with the first rows of its manifest, as its submission says; empty where it has these itself.
+    /// The UUID of the batch with the first rows of its manifest, as its submission says; empty where it has these
+    /// itself.
     pub part_of: Arc<str>,
     /// How many batches the rows of that manifest became, likewise; `None` for any other.
     pub parts: Option<u64>,

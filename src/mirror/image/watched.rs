@@ -31,8 +31,8 @@ pub(super) struct Watched {
     taken_ms: ByState<JobState, Option<i64>>,
     /// Since when no daemon is known to take jobs of each state, likewise: no process names it, and no job is locked.
     unserved_ms: ByState<JobState, Option<i64>>,
-    /// The last lock that is gone while its job has not been seen to leave its state, by row: of the writes of one step,
-    /// the end of the lock may be read first.
+    /// The last lock that is gone while its job has not been seen to leave its state, by row: of the writes of one
+    /// step, the end of the lock may be read first.
     released: HashMap<u32, Released>,
     /// The present by the servers' clock, for what the tree does not date.
     now_ms: i64,

@@ -35,8 +35,8 @@ impl Store {
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
-    /// What decides whether an action on each of these jobs is refused, `None` for a job that is not there. `None` before
-    /// the first walk. Of very many jobs it is not of one moment: changes are not held up for so long.
+    /// What decides whether an action on each of these jobs is refused, `None` for a job that is not there. `None`
+    /// before the first walk. Of very many jobs it is not of one moment: changes are not held up for so long.
     #[must_use]
     pub fn job_standings(&self, jobs: &[JobId]) -> Option<Vec<Option<JobStanding>>> {
         /// How many jobs are looked at before changes get their turn.

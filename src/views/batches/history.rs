@@ -77,9 +77,9 @@ pub(crate) struct BatchHistory {
 }
 
 impl Source<'_> {
-    /// The changes of a batch that were seen since this process started to watch, eight at most, and of those of its jobs
-    /// that changed last: the last change of each, and those by which it stopped or went on again. Equal changes of
-    /// several jobs are one.
+    /// The changes of a batch that were seen since this process started to watch, eight at most, and of those of its
+    /// jobs that changed last: the last change of each, and those by which it stopped or went on again. Equal changes
+    /// of several jobs are one.
     pub(super) fn batch_history(&self, id: BatchId, now: Timestamp) -> BatchHistory {
         let of_batch = self.store.batch_past(id).into_iter().map(|event| {
             let (from, to) = (event.from.map(State::label), state_label(event.to));

@@ -54,8 +54,8 @@ impl DepositPart {
 }
 
 impl DepositView {
-    /// Adds the further parts, by their numbers: what is said of the deposit is said of all of them then, but its batch and
-    /// jobs, which are those of the first.
+    /// Adds the further parts, by their numbers: what is said of the deposit is said of all of them then, but its batch
+    /// and jobs, which are those of the first.
     pub(super) fn add_parts(&mut self, parts: impl IntoIterator<Item = (u64, Self)>) {
         self.parts.push(DepositPart::of(1, self));
         for (number, view) in parts {

@@ -77,16 +77,17 @@ pub(crate) struct BitErrorItem {
     /// What was found, in words.
     #[schema(example = "content damaged")]
     pub(crate) detail: String,
-    /// What it waits for: `worker`, `in_progress`, `retry`, `hours`, `store`, `paused`, `held`, `no_good_copy`, `failed`, `dropped`,
-    /// `no_task`, `stopped`, `repaired_lately`, `too_many`, `policy`, `write_once`, `changed_outside`, `conflict`, `records`,
-    /// `no_checksum`, `no_repair`, `unreadable`.
+    /// What it waits for: `worker`, `in_progress`, `retry`, `hours`, `store`, `paused`, `held`, `no_good_copy`,
+    /// `failed`, `dropped`, `no_task`, `stopped`, `repaired_lately`, `too_many`, `policy`, `write_once`,
+    /// `changed_outside`, `conflict`, `records`, `no_checksum`, `no_repair`, `unreadable`.
     #[schema(example = "policy")]
     pub(crate) waits_for: &'static str,
     /// The same in sentences: why it is not repaired yet.
     pub(crate) why: String,
     /// What a person does about it, or that it goes on by itself: sentences.
     pub(crate) fix: String,
-    /// What is recorded of the content, by the strongest digest that was found of it, too; empty where there is no record.
+    /// What is recorded of the content, by the strongest digest that was found of it, too; empty where there is no
+    /// record.
     #[schema(example = "4 bytes, sha256:88d4266fd4e6338d13b845fcf289579d209c897823b9217da3e161936f031589")]
     pub(crate) expected: String,
     /// What was found of it, by the same digest; `missing` where there was no content, empty where that was not seen.
@@ -127,8 +128,8 @@ impl StopItem {
     }
 }
 
-/// What the last check found of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty if it was
-/// not checked or has no record.
+/// What the last check found of a copy, and what is recorded of it: each a size with a digest, `missing`, or empty if
+/// it was not checked or has no record.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ErrorProof {
     /// The content, as it was read.

@@ -137,8 +137,8 @@ impl Mill {
         Ok(pairs.map(of).collect())
     }
 
-    /// By account and store, how many items sources have more; 0 where a store is to have none. Of a store at which keys are left
-    /// out, that is not known.
+    /// By account and store, how many items sources have more; 0 where a store is to have none. Of a store at which
+    /// keys are left out, that is not known.
     async fn missing(&self) -> Result<Vec<(String, String, u64)>, ViewError> {
         let mut missing: Vec<_> = self
             .accounts()

@@ -31,8 +31,8 @@ impl LastAnswer {
 }
 
 impl Mill {
-    /// The open bit errors as of two seconds ago or later. Where the catalogue does not answer, one caller in two seconds waits for a
-    /// second, and the others get the last answer.
+    /// The open bit errors as of two seconds ago or later. Where the catalogue does not answer, one caller in two
+    /// seconds waits for a second, and the others get the last answer.
     pub(crate) async fn open_bit_errors(&self) -> OpenBitErrors {
         let last = &self.0.open_errors;
         if let Some((at, known)) = last.known()

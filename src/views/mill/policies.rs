@@ -31,7 +31,8 @@ pub(crate) struct PolicyDetail {
     pub(crate) account: String,
     /// Its stores by their numbers.
     pub(crate) stores: BTreeMap<String, String>,
-    /// The version that a change refers to; null if it cannot be changed here, because the list of accounts cannot be read.
+    /// The version that a change refers to; null if it cannot be changed here, because the list of accounts cannot be
+    /// read.
     pub(crate) version: Option<String>,
     /// Whether it is in the list of accounts; otherwise, nothing of it is copied.
     pub(crate) is_listed: bool,
@@ -43,7 +44,8 @@ pub(crate) struct PolicyDetail {
     pub(crate) waiting: Vec<WaitingView>,
     /// Why a file cannot be used; null if they can.
     pub(crate) error: Option<String>,
-    /// The keys of the account's file that do not belong to a policy, and have no effect: another program's, or misspelt.
+    /// The keys of the account's file that do not belong to a policy, and have no effect: another program's, or
+    /// misspelt.
     pub(crate) other_keys: Vec<String>,
     /// The policies that were in force, newest first, at most fifty.
     pub(crate) history: Vec<HistoryItem>,

@@ -25,7 +25,8 @@ pub(crate) const KINDS: [&str; 3] = ["read", "provider", UNPROVEN];
 pub(crate) struct CopyProofs {
     /// How many items have which proof, and how old the oldest is; kinds that no item has are left out.
     pub(crate) kinds: Vec<ProofItem>,
-    /// The beginning of the day, in UTC, of the oldest proof, or of the oldest content that has none; null where there is no item.
+    /// The beginning of the day, in UTC, of the oldest proof, or of the oldest content that has none; null where there
+    /// is no item.
     pub(crate) oldest: Option<Timestamp>,
     /// How that compares with the limit.
     pub(crate) age: ProofAge,
@@ -63,7 +64,8 @@ pub(crate) struct ProofItem {
     pub(crate) proof: String,
     /// How many items.
     pub(crate) items: u64,
-    /// The beginning of the day, in UTC, of the oldest of these proofs; of items without one, on which the oldest of them was written.
+    /// The beginning of the day, in UTC, of the oldest of these proofs; of items without one, on which the oldest of
+    /// them was written.
     pub(crate) oldest: Timestamp,
 }
 

@@ -61,8 +61,8 @@ pub(crate) struct QueueItem {
     pub(crate) waiting: u64,
     /// Tasks that a worker has.
     pub(crate) in_work: u64,
-    /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where none is
-    /// ready.
+    /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where
+    /// none is ready.
     pub(crate) oldest: Option<Timestamp>,
     /// How many were done in a minute, by the last ten of them.
     pub(crate) done_per_minute: f64,

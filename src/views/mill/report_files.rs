@@ -89,8 +89,9 @@ type Format = OneOf<ReportFormat>;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(crate) struct ReportFile {
-    /// `tsv`, the table of all items; `coverage`, the table of what it covers; `json`, both as one document; `csv`, the table of all
-    /// items for spreadsheets; `premis`, the checks as events of PREMIS; `seal`, which names the other files by their SHA-256.
+    /// `tsv`, the table of all items; `coverage`, the table of what it covers; `json`, both as one document; `csv`, the
+    /// table of all items for spreadsheets; `premis`, the checks as events of PREMIS; `seal`, which names the other
+    /// files by their SHA-256.
     #[param(inline)]
     pub(crate) format: Format,
 }
@@ -109,7 +110,8 @@ impl Mill {
     /// Opens a file of a report. No more of it than a line and a chunk is in memory at once.
     ///
     /// # Errors
-    /// Where there is no such report, or its file is not in the store any more, and when catalogue or store cannot be read.
+    /// Where there is no such report, or its file is not in the store any more, and when catalogue or store cannot be
+    /// read.
     pub(crate) async fn open_report(&self, number: &str, format: ReportFormat) -> Result<OpenReport, ViewError> {
         let known = self.known_report(number).await?;
         let file = known.file(format.stored());

@@ -38,7 +38,8 @@ pub(crate) struct ReportFilter {
     #[serde(skip_serializing_if = "String::is_empty")]
     #[param(value_type = Option<String>, example = "theses")]
     pub(crate) space: String,
-    /// Only the newest of each space, if it is not a success: of the loop that is under way or was last, or of the one before.
+    /// Only the newest of each space, if it is not a success: of the loop that is under way or was last, or of the one
+    /// before.
     pub(crate) unsuccessful: bool,
     /// Those with a number below this: `next` of the previous page.
     #[param(value_type = Option<u64>)]
@@ -242,8 +243,8 @@ impl Mill {
         run.and_then(Known::of).ok_or_else(none)
     }
 
-    /// The number of the first loop of which a report says how a space is: a space that is in no later one is gone, or is not
-    /// checked any more.
+    /// The number of the first loop of which a report says how a space is: a space that is in no later one is gone, or
+    /// is not checked any more.
     pub(super) async fn last_reported_loop(&self) -> Result<u64, ViewError> {
         let state = self.catalogue().loop_state(PRODUCER).await.map_err(|error| unavailable(&error))?;
         Ok(state.map_or(0, |state| state.number.saturating_sub(1)))

@@ -111,8 +111,8 @@ pub(crate) struct SpaceCount {
 pub(crate) enum CopyState {
     /// It is copied from here, and no policy copies anything to it.
     Source,
-    /// It has as many items as the store that it is copied from, or more, and where it has as many, as many bytes; no copy there has an
-    /// open bit error.
+    /// It has as many items as the store that it is copied from, or more, and where it has as many, as many bytes; no
+    /// copy there has an open bit error.
     Complete,
     /// The same, and copies there have open bit errors.
     BitErrors,

@@ -15,8 +15,8 @@ pub(super) fn pairs<'a>(
     pairs.filter_map(|pair| account.stores.get(&pair.source).zip(account.stores.get(&pair.destination)))
 }
 
-/// Whether a store has not what its source has, as far as the content index tells. What the source never had is foreign, and no
-/// copy of it; what is left out may be anything.
+/// Whether a store has not what its source has, as far as the content index tells. What the source never had is
+/// foreign, and no copy of it; what is left out may be anything.
 pub(super) fn differs(account: &Account, item: &IndexedItem, source: &StoreName, destination: &StoreName) -> bool {
     if account.leaves_out(destination, &item.key).is_some() {
         return false;

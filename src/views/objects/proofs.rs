@@ -30,7 +30,8 @@ pub(crate) struct FileProof {
 }
 
 impl Objects {
-    /// Files of an object with the proofs of their copies; with none if there is no mill, or its collection has no valid profile.
+    /// Files of an object with the proofs of their copies; with none if there is no mill, or its collection has no
+    /// valid profile.
     ///
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.

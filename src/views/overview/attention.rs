@@ -44,10 +44,11 @@ impl From<fault::Severity> for Severity {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Attention {
     /// What it is: a fault's name as in the metrics, or `unsynced`, `storage_unmeasured`, `paused`, `stopped`,
-    /// `failed`, `failed_without_jobs`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`, `mail_waiting`, `failed_by_operator`, `unknown_states`,
-    /// `unreadable`, `automation_paused`, `breaker_open`, `automation_gave_up`, `automation_failing`,
-    /// `automation_at_work`, `automation_holds`, `automation_orphan`, `automation_foreign`, `automation_blocked`,
-    /// `automation_unwritten`, `clock_offset`, `bit_errors`, `bit_errors_unknown`.
+    /// `failed`, `failed_without_jobs`, `waiting_for_space`, `held`, `held_jobs`, `held_by_operator`, `store_held`,
+    /// `mail_waiting`, `failed_by_operator`, `unknown_states`, `unreadable`, `automation_paused`, `breaker_open`,
+    /// `automation_gave_up`, `automation_failing`, `automation_at_work`, `automation_holds`, `automation_orphan`,
+    /// `automation_foreign`, `automation_blocked`, `automation_unwritten`, `clock_offset`, `bit_errors`,
+    /// `bit_errors_unknown`.
     pub(crate) kind: &'static str,
     /// How urgent it is.
     pub(crate) severity: Severity,

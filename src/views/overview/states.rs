@@ -25,8 +25,8 @@ pub(crate) struct StateFigures {
     pub(crate) by_age: Vec<AgeBand>,
     /// The working storage that they need together.
     pub(crate) space_needed_bytes: u64,
-    /// Jobs that move on from it per hour along the success path, not to Held or Failed: the rate of the last minutes, or of
-    /// the last hour if there were too few; 0 while it does not move; null if there is too little data.
+    /// Jobs that move on from it per hour along the success path, not to Held or Failed: the rate of the last minutes,
+    /// or of the last hour if there were too few; 0 while it does not move; null if there is too little data.
     pub(crate) left_per_hour: Option<f64>,
     /// Jobs that moved on from it in this way in the last hour, as far as it was watched.
     pub(crate) left_1h: u64,

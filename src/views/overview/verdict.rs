@@ -83,8 +83,8 @@ pub(crate) struct Verdict {
     /// The same in a sentence, without a full stop.
     #[schema(example = "Stalled in Provisioning for 52 s: working storage is full (86 %, limit 80 %)")]
     pub(crate) sentence: String,
-    /// When this began; for `flowing`, `slow` and `unknown`, since when the longest-waiting job has been waiting; null if
-    /// unknown, and for `idle`.
+    /// When this began; for `flowing`, `slow` and `unknown`, since when the longest-waiting job has been waiting; null
+    /// if unknown, and for `idle`.
     pub(crate) since: Option<Timestamp>,
     /// The sentence without its time.
     #[serde(skip)]

@@ -25,8 +25,8 @@ pub(super) async fn access(
 
 /// `POST /api/v1/access`: requests an object as an archive.
 ///
-/// The access daemon assembles it and writes its location into the token; `GET /api/v1/access?text=TOKEN` has the state of the
-/// request, and once it is completed its `url`. That needs no login, and is valid until `expires`.
+/// The access daemon assembles it and writes its location into the token; `GET /api/v1/access?text=TOKEN` has the state
+/// of the request, and once it is completed its `url`. That needs no login, and is valid until `expires`.
 #[utoipa::path(
     post, path = "/access",
     request_body = AccessRequest,

@@ -134,9 +134,9 @@ pub(super) struct ReasonBody {
 
 /// `POST /api/v1/actions`: executes an action, or shows what it would do.
 ///
-/// It is executed whole, or refused with the reason. An action that takes longer than five seconds is answered with 202; its
-/// `id` leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed once, and
-/// the second request gets the answer of the first.
+/// It is executed whole, or refused with the reason. An action that takes longer than five seconds is answered with
+/// 202; its `id` leads to its progress. With the header `Idempotency-Key`, an action that is sent twice is executed
+/// once, and the second request gets the answer of the first.
 #[utoipa::path(
     post, path = "/actions",
     request_body = ActionBody,
@@ -184,8 +184,8 @@ pub(super) async fn action_by_id(FromState(state): FromState<State>, Path(id): P
     find_action(&state, &id).map(Json)
 }
 
-/// `POST /api/v1/actions/{id}/cancel`: cancels an action on many items. Items in progress are finished, and the rest is not
-/// started.
+/// `POST /api/v1/actions/{id}/cancel`: cancels an action on many items. Items in progress are finished, and the rest is
+/// not started.
 #[utoipa::path(
     post, path = "/actions/{id}/cancel",
     params(("id" = String, Path, description = "The action's id", example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")),

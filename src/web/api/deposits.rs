@@ -32,8 +32,8 @@ const LISTED: u32 = 100;
 #[into_params(parameter_in = Query)]
 #[serde(default)]
 pub(super) struct DepositQuery {
-    /// Only check whether it would be accepted. The content at `url` is also requested; if `type` is a manifest, it is fetched
-    /// and checked, and its URLs are requested for four seconds.
+    /// Only check whether it would be accepted. The content at `url` is also requested; if `type` is a manifest, it is
+    /// fetched and checked, and its URLs are requested for four seconds.
     dry_run: bool,
 }
 
@@ -48,11 +48,11 @@ pub(super) struct JobsQuery {
 
 /// `POST /api/v1/deposits`: makes a deposit, or begins its upload.
 ///
-/// With `url`, the deposit is made immediately, and the daemons fetch the content. Without it, the response has the id to
-/// which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same deposit sent
-/// twice is made once, and its upload can be continued; a different deposit is refused with 422. A withdrawn deposit stays
-/// withdrawn: sent again with its key, nothing is made, and the response has the deposit with its outcome `withdrawn`. To make
-/// it again, use another key.
+/// With `url`, the deposit is made immediately, and the daemons fetch the content. Without it, the response has the id
+/// to which the content is uploaded with `PATCH`, in one or more parts. With the header `Idempotency-Key`, the same
+/// deposit sent twice is made once, and its upload can be continued; a different deposit is refused with 422. A
+/// withdrawn deposit stays withdrawn: sent again with its key, nothing is made, and the response has the deposit with
+/// its outcome `withdrawn`. To make it again, use another key.
 #[utoipa::path(
     post, path = "/deposits",
     params(
@@ -88,9 +88,9 @@ pub(super) async fn make(
 
 /// `PATCH /api/v1/deposits/{id}`: uploads the content of a deposit, or a part of it.
 ///
-/// The header `Upload-Offset` is the position at which the part begins; it must be the number of bytes received so far. The
-/// deposit is made once the `size` of the deposit is received or, without a `size`, once the request ends. The received data of
-/// an interrupted request is kept for a day.
+/// The header `Upload-Offset` is the position at which the part begins; it must be the number of bytes received so far.
+/// The deposit is made once the `size` of the deposit is received or, without a `size`, once the request ends. The
+/// received data of an interrupted request is kept for a day.
 #[utoipa::path(
     patch, path = "/deposits/{id}",
     params(
@@ -215,9 +215,9 @@ pub(super) struct WithdrawalRequest {
 ///
 /// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
-/// It is possible until the first job leaves Pending. No report is sent; uploaded files are removed by cleanup, and count
-/// towards the quota until 24 hours after the deposit. Withdrawing it again has no effect. A depositor can withdraw their own
-/// deposits, without a body; an operator can withdraw any, with a reason.
+/// It is possible until the first job leaves Pending. No report is sent; uploaded files are removed by cleanup, and
+/// count towards the quota until 24 hours after the deposit. Withdrawing it again has no effect. A depositor can
+/// withdraw their own deposits, without a body; an operator can withdraw any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),

@@ -24,9 +24,9 @@ pub(super) struct Download(OpenedFile);
 
 /// `GET /api/v1/objects/file`: the content of a file of an object, compared with its digest while it is sent.
 ///
-/// The last part of the content is sent only when all of it has its digest: a response that ends early, with fewer bytes
-/// than its `Content-Length`, is damaged or incomplete. `Repr-Digest` has the SHA-512. It is sent as an attachment without
-/// its media type, and in one piece.
+/// The last part of the content is sent only when all of it has its digest: a response that ends early, with fewer
+/// bytes than its `Content-Length`, is damaged or incomplete. `Repr-Digest` has the SHA-512. It is sent as an
+/// attachment without its media type, and in one piece.
 #[utoipa::path(
     get, path = "/objects/file",
     params(FileName),
@@ -64,7 +64,8 @@ impl IntoResponse for Download {
     }
 }
 
-/// The same chunks, each when the next one has come without an error: no client gets all bytes of content that is damaged.
+/// The same chunks, each when the next one has come without an error: no client gets all bytes of content that is
+/// damaged.
 fn held_back(
     chunks: impl Stream<Item = io::Result<Bytes>> + Send + Unpin + 'static,
     path: String,

@@ -9,7 +9,8 @@ use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
 
-/// `GET /api/v1/failures`: failed jobs, grouped by last successful state and message, by default the largest group first.
+/// `GET /api/v1/failures`: failed jobs, grouped by last successful state and message, by default the largest group
+/// first.
 #[utoipa::path(get, path = "/failures", params(FailureSort, PageQuery), responses((status = 200, body = FailureList)))]
 pub(super) async fn failures(
     FromState(state): FromState<State>,

@@ -20,8 +20,8 @@ pub(super) async fn identity(FromState(state): FromState<State>, who: Identity) 
 pub(crate) struct IdentityView {
     /// The name of the user or the token; `null` for a caller that is not logged in.
     pub(crate) name: Option<String>,
-    /// How the server identified the caller: `anonymous` (not at all), `password`, `token`, or `loopback` (any caller on
-    /// the server's machine).
+    /// How the server identified the caller: `anonymous` (not at all), `password`, `token`, or `loopback` (any caller
+    /// on the server's machine).
     pub(crate) auth_method: &'static str,
     /// The caller's role: `viewer`, `operator` or `admin`.
     pub(crate) role: &'static str,

@@ -62,8 +62,8 @@ pub(super) enum What {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DecisionBody {
-    /// The decision: `retry`, which lets them wait for a worker again and permits a held task once; or `drop`, which removes
-    /// them.
+    /// The decision: `retry`, which lets them wait for a worker again and permits a held task once; or `drop`, which
+    /// removes them.
     #[schema(value_type = String, example = "retry")]
     decision: What,
     /// Their numbers, at most a thousand.
@@ -337,8 +337,8 @@ pub(super) async fn plan_mill_policy(
 
 /// `POST /api/v1/mill/policies/{account}`: saves a policy and puts it into force, as an admin.
 ///
-/// No copy is deleted: one that is no longer maintained stays as it is. The previous policy is in the history, and saving it
-/// again undoes the change.
+/// No copy is deleted: one that is no longer maintained stays as it is. The previous policy is in the history, and
+/// saving it again undoes the change.
 #[utoipa::path(
     post, path = "/mill/policies/{account}",
     params(("account" = String, Path, description = "The account", example = "account1")),

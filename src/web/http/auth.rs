@@ -122,7 +122,8 @@ fn is_open_to(role: Role, route: Option<&str>) -> bool {
     }
 }
 
-/// Authenticates every request but those to the probes and those by links that are signed, and passes those that may read.
+/// Authenticates every request but those to the probes and those by links that are signed, and passes those that may
+/// read.
 pub(in crate::web) async fn check(
     FromState(context): FromState<Arc<HttpContext>>,
     mut request: Request,

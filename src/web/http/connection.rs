@@ -1,7 +1,7 @@
 //! Accepting and serving connections.
 //!
-//! `axum::serve` has no time limit for a client that sends its request head slowly or never, and waits for it at shutdown.
-//! Against such clients there are:
+//! `axum::serve` has no time limit for a client that sends its request head slowly or never, and waits for it at
+//! shutdown. Against such clients there are:
 //!
 //! - a time limit for each request head, `HEAD_TIMEOUT`, and for each TLS handshake; and a size limit, `HEAD_BYTES`;
 //! - a minimum rate at which a client must read a response ([`write_timeout`]);

@@ -111,8 +111,8 @@ fn wrong_content_type(context: &HttpContext, request: &Request) -> Option<Proble
     other_than(expected, request)
 }
 
-/// Whether the route needs no body, and the request has none: then it has no type either. A form has both, whatever site
-/// it is of.
+/// Whether the route needs no body, and the request has none: then it has no type either. A form has both, whatever
+/// site it is of.
 fn is_bare_command(context: &HttpContext, request: &Request) -> bool {
     let path = context.strip_prefix(request.uri().path()).and_then(|path| path.strip_prefix(DEPOSITS));
     let headers = request.headers();

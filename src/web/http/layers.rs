@@ -38,8 +38,9 @@ const COMPRESS_ABOVE: u64 = 4 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Headers of every response, besides the policy, of which a handler may have a stricter one. The referrer goes to this server only; with `no-referrer`, browsers would send the
-/// requests of our own forms with `Origin: null` (Fetch, "append a request Origin header").
+/// Headers of every response, besides the policy, of which a handler may have a stricter one. The referrer goes to this
+/// server only; with `no-referrer`, browsers would send the requests of our own forms with `Origin: null` (Fetch,
+/// "append a request Origin header").
 const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -130,8 +131,8 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
     }
 }
 
-/// A request with its limit; `None` for one whose `Content-Length` is above it. Chunked bodies are limited while they are
-/// read.
+/// A request with its limit; `None` for one whose `Content-Length` is above it. Chunked bodies are limited while they
+/// are read.
 fn limited(context: &HttpContext, request: Request) -> Option<Request> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_message = matches!(context.strip_prefix(request.uri().path()), Some(ALERTS | STORE_EVENTS));
@@ -155,8 +156,8 @@ pub(in crate::web) async fn check_host(
 }
 
 /// Compresses large responses for clients that accept it, as fast as possible, since a scrape waits for it. Event
-/// streams are not compressed: the compressor would hold events back until it has enough of them. Nor are downloads: their
-/// length, by which a client sees that they are whole, would be lost.
+/// streams are not compressed: the compressor would hold events back until it has enough of them. Nor are downloads:
+/// their length, by which a client sees that they are whole, would be lost.
 pub(in crate::web) fn compression() -> CompressionLayer<impl Predicate> {
     let is_download = NotForContentType::const_new("application/octet-stream");
     let is_worth_it = SizeAbove::new(COMPRESS_ABOVE).and(NotForContentType::SSE).and(is_download);

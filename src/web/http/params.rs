@@ -86,7 +86,8 @@ where
         let unreadable = "The body cannot be read, or exceeds the size limit.";
         let bytes = Bytes::from_request(Request::from_parts(parts.clone(), body), state).await;
         let bytes = bytes.map_err(|rejection| Problem::new(rejection.status(), unreadable))?;
-        // As a list of values, without their names, it would be taken for an object, and an empty one for an empty object.
+        // As a list of values, without their names, it would be taken for an object, and an empty one for an empty
+        // object.
         if bytes.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::bad("The body is not valid: expected an object, found an array."));
         }

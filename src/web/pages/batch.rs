@@ -278,7 +278,8 @@ fn not_allowed(found: Option<&BatchDetail>) -> Vec<ActionKind> {
     actions.into_iter().filter(|(_, is_allowed)| !is_allowed).map(|(action, _)| action).collect()
 }
 
-/// Which part of a deposit of several batches a batch is, and the deposit; `None` for the first part, and one that is all.
+/// Which part of a deposit of several batches a batch is, and the deposit; `None` for the first part, and one that is
+/// all.
 fn part_of(state: &State, batch: &BatchItem) -> Option<(u64, Option<u64>, Uuid)> {
     let found = state.shared_store().batch(batch.id.parse().ok()?)?.batch;
     let first = uuid_of(&found.part_of)?;

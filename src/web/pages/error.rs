@@ -10,8 +10,8 @@ use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
 
-/// A page for an error, whose links lead on from wherever the browser believes to be: from a path `below` the prefix, or
-/// from one outside of it. `query` is the query of the page that was requested, of which one value is wrong.
+/// A page for an error, whose links lead on from wherever the browser believes to be: from a path `below` the prefix,
+/// or from one outside of it. `query` is the query of the page that was requested, of which one value is wrong.
 pub(in crate::web) fn error(
     problem: &Problem,
     web: &Web,

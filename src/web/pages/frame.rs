@@ -273,8 +273,8 @@ fn banner(view: &View) -> Option<Banner> {
     Some(Banner { title, text: format!("{}{retry} {rest}", as_sentence(cause)) })
 }
 
-/// The names of the parts of the status page that a server has, or of all queues, and the ways there, for a page that knows
-/// nothing of a queue.
+/// The names of the parts of the status page that a server has, or of all queues, and the ways there, for a page that
+/// knows nothing of a queue.
 pub(super) fn ways(root: &str, web: &Web) -> Vec<(String, String)> {
     if let Some(Deployments { all, this: None }) = &web.deployments {
         return all.iter().map(|name| (name.to_string(), format!("{root}{name}/"))).collect();

@@ -257,7 +257,8 @@ impl Node {
         Self { name: brief(path, LONG), href: tree(root, path) }
     }
 
-    /// The page of what a path is: a job's, a batch's, the jobs of a state, the held stores; of everything else the node.
+    /// The page of what a path is: a job's, a batch's, the jobs of a state, the held stores; of everything else the
+    /// node.
     pub(super) fn item(path: &str, root: &str) -> Self {
         if let Some(OwnNode::StoreHold(store)) = Path::own(path).and_then(|path| path.own_node()) {
             return Self { name: brief(&store, LONG), href: format!("{root}locks#stores") };

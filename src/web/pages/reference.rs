@@ -63,8 +63,8 @@ impl BodyPage {
     }
 }
 
-/// What the document of a server with these parts says. It is the same as long as the program runs, and kept until then: of
-/// each choice of parts there is one at most.
+/// What the document of a server with these parts says. It is the same as long as the program runs, and kept until
+/// then: of each choice of parts there is one at most.
 fn reference(has: RepositoryParts) -> &'static Reference {
     static REFERENCES: Mutex<BTreeMap<RepositoryParts, &'static Reference>> = Mutex::new(BTreeMap::new());
     REFERENCES.lock().entry(has).or_insert_with(|| {

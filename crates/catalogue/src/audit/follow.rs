@@ -18,9 +18,9 @@ pub struct Followed {
 }
 
 impl Catalogue {
-    /// Reads the next events for a follower, at most `limit` and at most 1,000, and requests the tasks that they lead to: in one
-    /// transaction with the place up to which the follower has come, so that each event leads to its tasks once, whichever process dies or
-    /// follows at the same time. A follower that is new begins at the end of the log.
+    /// Reads the next events for a follower, at most `limit` and at most 1,000, and requests the tasks that they lead
+    /// to: in one transaction with the place up to which the follower has come, so that each event leads to its tasks
+    /// once, whichever process dies or follows at the same time. A follower that is new begins at the end of the log.
     ///
     /// # Errors
     /// When the database cannot be written; then the follower is where it was.

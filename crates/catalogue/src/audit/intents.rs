@@ -127,8 +127,8 @@ async fn take_over(session: &mut Session, new: &Intent, lease: Duration) -> Resu
     row.map(|row| session.decode(intent(&row))).transpose()
 }
 
-/// Whether the intent was still open and ours. A lease that has ended is extended, too, while no other process has taken it
-/// over.
+/// Whether the intent was still open and ours. A lease that has ended is extended, too, while no other process has
+/// taken it over.
 pub(super) async fn extend(session: &mut Session, intent: &Intent, lease: Duration) -> Result<bool, Error> {
     let sql = "UPDATE intents SET lease_end = {now} + $3, upload = $4, size = $5, digests = $6
         WHERE id = $1 AND holder = $2";

@@ -93,8 +93,8 @@ impl Catalogue {
         self.list(AFTER, values![after, page(limit)], Event::read).await
     }
 
-    /// The events of a space of a store and its items in the order in which they were committed, of those with a number above
-    /// `after`; at most `limit`, and at most 1,000.
+    /// The events of a space of a store and its items in the order in which they were committed, of those with a number
+    /// above `after`; at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

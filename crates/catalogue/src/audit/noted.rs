@@ -1,8 +1,8 @@
 //! Changes that an intent of another kind covers, recorded together.
 //!
-//! Each is recorded only where the content index has what was there before it. So of two that change an item one after the other
-//! and record it the other way round, the earlier one is not recorded over the later one; and what was recorded already, before an
-//! answer was lost, is not recorded again.
+//! Each is recorded only where the content index has what was there before it. So of two that change an item one after
+//! the other and record it the other way round, the earlier one is not recorded over the later one; and what was
+//! recorded already, before an answer was lost, is not recorded again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,9 @@ use crate::error::Error;
 use crate::index::{self, Entry, NewEntry};
 
 impl Catalogue {
-    /// Records changes of a store that were made in this order by a user, all in one transaction: events, content index, counters.
-    /// The answer has the items of which the index says something else than what was there before: nothing is recorded of them,
-    /// and they are to be looked at.
+    /// Records changes of a store that were made in this order by a user, all in one transaction: events, content
+    /// index, counters. The answer has the items of which the index says something else than what was there before:
+    /// nothing is recorded of them, and they are to be looked at.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was recorded.

@@ -48,8 +48,9 @@ async fn drop_intent(session: &mut Session, id: Uuid) -> Result<(), Error> {
     session.run(sql, values![id]).await.map(|_rows| ())
 }
 
-/// Whether the record has what a deletion or new properties came to: another process began the same and recorded it after
-/// this one had looked at the item, and before it wrote its intent. What is written has conditions that exclude that.
+/// Whether the record has what a deletion or new properties came to: another process began the same and recorded it
+/// after this one had looked at the item, and before it wrote its intent. What is written has conditions that exclude
+/// that.
 async fn is_recorded(
     session: &mut Session,
     open: &Intent,
@@ -105,8 +106,8 @@ async fn made(session: &mut Session, open: &Intent, change: Change, after: &Afte
     Ok(())
 }
 
-/// What the content index says after a change; `None` where it does not know the item, and this change does not tell what
-/// it is.
+/// What the content index says after a change; `None` where it does not know the item, and this change does not tell
+/// what it is.
 fn entry_after(
     session: &Session,
     open: &Intent,

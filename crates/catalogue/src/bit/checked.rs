@@ -3,7 +3,8 @@
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Digests, Key, StoreName};
 
-/// What each of the four sources said of a copy, as JSON; `None` where it said nothing, or where that is what the record says.
+/// What each of the four sources said of a copy, as JSON; `None` where it said nothing, or where that is what the
+/// record says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evidence {
     /// The content that was read.

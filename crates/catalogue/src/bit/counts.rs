@@ -45,8 +45,8 @@ const FIGURES: &str = "SELECT result, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes
     GROUP BY result ORDER BY result";
 
 impl Catalogue {
-    /// How many checks of items of a run had each result, exact as of now, and how many items were skipped or are gone. An item that was
-    /// checked twice counts twice.
+    /// How many checks of items of a run had each result, exact as of now, and how many items were skipped or are gone.
+    /// An item that was checked twice counts twice.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -86,7 +86,8 @@ pub struct CheckedAmount {
 const KEPT_MINUTES: i64 = 24 * 60;
 
 impl Catalogue {
-    /// What a loop has checked in the last `minutes`, the one under way being the last of them, by the proof that was requested.
+    /// What a loop has checked in the last `minutes`, the one under way being the last of them, by the proof that was
+    /// requested.
     ///
     /// # Errors
     /// When the database cannot be read.

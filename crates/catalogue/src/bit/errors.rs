@@ -105,8 +105,8 @@ impl Catalogue {
         Ok(self.list(NUMBERED, values![id], read).await?.pop())
     }
 
-    /// What is wrong with the copies in a part of a space of a store: those with keys above `behind`, up to `last`, in the order of
-    /// keys; at most `limit`, and at most 1,000.
+    /// What is wrong with the copies in a part of a space of a store: those with keys above `behind`, up to `last`, in
+    /// the order of keys; at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -163,8 +163,8 @@ impl Catalogue {
         self.list(sql, values![account, store], space).await
     }
 
-    /// The keys of the copies of which something is known to be wrong, of those above `behind`, up to `last`; at most `limit`, and
-    /// at most 1,000.
+    /// The keys of the copies of which something is known to be wrong, of those above `behind`, up to `last`; at most
+    /// `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -181,8 +181,8 @@ impl Catalogue {
     }
 }
 
-/// Writes down what is wrong with a copy, in place of what was found before. What was not observed before becomes an event of the
-/// audit log.
+/// Writes down what is wrong with a copy, in place of what was found before. What was not observed before becomes an
+/// event of the audit log.
 pub(super) async fn open(
     session: &mut Session,
     part: &CheckedPart,

@@ -32,8 +32,8 @@ pub(crate) const LEFT_ITEMS: &str = "SELECT bit_items.key, bit_items.bytes, task
     WHERE bit_items.run = $1 AND bit_items.key > $2 ORDER BY bit_items.key LIMIT $3";
 
 impl Catalogue {
-    /// The items of a run whose own checks have come to no result, those with keys above `behind` in the byte order of their keys; at
-    /// most `limit`, and at most 1,000.
+    /// The items of a run whose own checks have come to no result, those with keys above `behind` in the byte order of
+    /// their keys; at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -50,7 +50,8 @@ pub(super) async fn begin(session: &mut Session, page: &PageEnd) -> Result<(), E
     session.insert_returning(into, "?, ?, ?, ?", then, values).await.map(|_rows| ())
 }
 
-/// Takes the item of a task for checked in its run. One that the store listed there and does not have any more counts as gone.
+/// Takes the item of a task for checked in its run. One that the store listed there and does not have any more counts
+/// as gone.
 pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part: &CheckedPart) -> Result<(), Error> {
     let (Some(run), Some(key), None) = (part.run, &subject.key, &part.page) else { return Ok(()) };
     let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 RETURNING bytes, is_listed";

@@ -84,7 +84,8 @@ impl Catalogue {
         self.list(OF_ITEM, values, read).await
     }
 
-    /// Of each item of a run the last check, where that had a result; with numbers above `after`, at most `limit`, and at most 1,000.
+    /// Of each item of a run the last check, where that had a result; with numbers above `after`, at most `limit`, and
+    /// at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -98,9 +99,10 @@ impl Catalogue {
         self.list(OF_RUN, values![run, result, after, page(limit)], read).await
     }
 
-    /// Forgets a part of what has done its service: successes of runs whose report is stored and that were followed by another one which
-    /// ended; and successes outside of runs, and checks that were requested and have ended, after the time for which a proof holds.
-    /// Failures and errors stay. The answer is how many were forgotten, and `None` where nothing is left to forget.
+    /// Forgets a part of what has done its service: successes of runs whose report is stored and that were followed by
+    /// another one which ended; and successes outside of runs, and checks that were requested and have ended, after the
+    /// time for which a proof holds. Failures and errors stay. The answer is how many were forgotten, and `None` where
+    /// nothing is left to forget.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was forgotten.

@@ -54,8 +54,8 @@ const ORIGIN: &str = "SELECT bit_pages.behind FROM bit_runs JOIN bit_pages ON bi
         bit_pages.behind LIMIT 1";
 
 impl Catalogue {
-    /// The page of the newest run of a space that begins behind a key; `None` where it was checked already. What the run could not check
-    /// until it ended can be checked as long as there is no newer one.
+    /// The page of the newest run of a space that begins behind a key; `None` where it was checked already. What the
+    /// run could not check until it ended can be checked as long as there is no newer one.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -101,7 +101,8 @@ pub(super) async fn origin(session: &mut Session, of: &Morsel, number: u64) -> R
     if bytes.is_empty() { Ok(None) } else { session.decode(row.key(0)) }
 }
 
-/// Writes down what is unread with the end of a run: all that was to be checked then and did not fail for good waited for its store.
+/// Writes down what is unread with the end of a run: all that was to be checked then and did not fail for good waited
+/// for its store.
 pub(super) async fn end_with_run(session: &mut Session, run: u64) -> Result<(), Error> {
     let waiting = "UPDATE bit_pages SET is_unread = TRUE WHERE run = $1 AND EXISTS (
         SELECT 1 FROM bit_runs JOIN tasks ON tasks.account = bit_runs.account AND tasks.space = bit_runs.space
@@ -123,8 +124,8 @@ pub(super) fn task(account: &str, store: &StoreName, space: &SpaceName, behind: 
     NewTask { queue: Queue::BitIntegrity, subject, source: None }
 }
 
-/// Takes a page for checked but for what is checked one by one, and makes what is left of it a page of its own. The answer is the task
-/// of that.
+/// Takes a page for checked but for what is checked one by one, and makes what is left of it a page of its own. The
+/// answer is the task of that.
 pub(crate) async fn end_page(
     session: &mut Session,
     subject: &TaskSubject,

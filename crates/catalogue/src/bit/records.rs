@@ -81,8 +81,8 @@ pub(super) fn last_bytes(last: Option<&Key>) -> Vec<u8> {
 }
 
 impl Catalogue {
-    /// What is recorded of the items of a space in a store, in the byte order of their keys: those above `behind`, up to `last`; at
-    /// most `limit`, and at most 1,000. Items of other stores are among them, with nothing recorded.
+    /// What is recorded of the items of a space in a store, in the byte order of their keys: those above `behind`, up
+    /// to `last`; at most `limit`, and at most 1,000. Items of other stores are among them, with nothing recorded.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -74,8 +74,9 @@ const COUNTED: &str = "SELECT account, store, SUM(CASE WHEN is_complete THEN 0 W
     FROM bit_runs WHERE is_newest AND result <> 'success' AND loop >= $1 GROUP BY account, store ORDER BY account, store";
 
 impl Catalogue {
-    /// Records that the report on a run is stored, appends its seal to the chain of the account, and puts its mail into the outbox, in
-    /// one transaction. `seal` makes the seal, of its number and the seal before it. Nothing is done where the run has a report already.
+    /// Records that the report on a run is stored, appends its seal to the chain of the account, and puts its mail into
+    /// the outbox, in one transaction. `seal` makes the seal, of its number and the seal before it. Nothing is done
+    /// where the run has a report already.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -109,7 +110,8 @@ impl Catalogue {
         self.list(sql, values, read).await
     }
 
-    /// By account and store, how many spaces have a newest report that is no success, of loops with this number or a higher one.
+    /// By account and store, how many spaces have a newest report that is no success, of loops with this number or a
+    /// higher one.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -1,8 +1,9 @@
 //! Checks on request: of an item, or of a space of a store.
 //!
-//! Each has a task of its own, whatever a loop has requested. That of a space checks a page, writes down how far it is in the
-//! transaction that ends it, and requests itself again; items of which a page could not say at once that they are right have tasks
-//! that end one by one. So a space of any size needs the transaction of a page, and one that was broken off goes on where it was.
+//! Each has a task of its own, whatever a loop has requested. That of a space checks a page, writes down how far it is
+//! in the transaction that ends it, and requests itself again; items of which a page could not say at once that they
+//! are right have tasks that end one by one. So a space of any size needs the transaction of a page, and one that was
+//! broken off goes on where it was.
 
 use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName, StoreName};
@@ -138,8 +139,8 @@ const ASK: &str =
     ON CONFLICT (account, store, space, key) DO NOTHING RETURNING id";
 
 impl Catalogue {
-    /// Asks for a check. Where the same is under way already, that goes on as it is, and is done once more where a worker has it;
-    /// what was requested before and has ended is replaced. The answer is whether it is new.
+    /// Asks for a check. Where the same is under way already, that goes on as it is, and is done once more where a
+    /// worker has it; what was requested before and has ended is replaced. The answer is whether it is new.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -165,8 +166,8 @@ impl Catalogue {
         Ok(self.list(REQUESTED_OF, values![account, store, space, key_column(key)], read).await?.pop())
     }
 
-    /// The checks that were requested of an account, with numbers below `before`, the newest first; at most `limit`, and at most
-    /// 1,000.
+    /// The checks that were requested of an account, with numbers below `before`, the newest first; at most `limit`,
+    /// and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

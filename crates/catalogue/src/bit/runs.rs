@@ -53,7 +53,8 @@ pub struct StoredReport {
     pub place: String,
     /// What it covers, as JSON; `None` of a report that was stored before this was kept.
     pub coverage: Option<String>,
-    /// Whether it covers every item as its policy asks for, whatever is wrong with some; `None` where that is not known.
+    /// Whether it covers every item as its policy asks for, whatever is wrong with some; `None` where that is not
+    /// known.
     pub is_complete: Option<bool>,
     /// Whether it is on the newest run of its space that has a report.
     pub is_newest: bool,
@@ -139,7 +140,8 @@ impl Catalogue {
         Ok(self.list(NEWEST_RUN, values![account, store, space], read).await?.pop())
     }
 
-    /// The oldest run of a space that has ended and has no report; `None` where all have one, or their checks are forgotten.
+    /// The oldest run of a space that has ended and has no report; `None` where all have one, or their checks are
+    /// forgotten.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -165,8 +167,8 @@ impl Catalogue {
         Ok(self.list(OPEN_RUN, values![account, store, space], |row| row.count(0)).await?.pop())
     }
 
-    /// Requests the checks of pages of a space, begins its run with the first, and saves how far the morsel is by that, in one
-    /// transaction. The answer is whether this leader still leads: where it does not, nothing is written.
+    /// Requests the checks of pages of a space, begins its run with the first, and saves how far the morsel is by that,
+    /// in one transaction. The answer is whether this leader still leads: where it does not, nothing is written.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -186,9 +188,9 @@ impl Catalogue {
         Ok(is_leading)
     }
 
-    /// Ends a run of which all checks were requested and have ended, and requests what follows. Checks that wait until their store can
-    /// be read are waited for up to the limit, from the request for the last of them. The answer is whether it ended
-    /// now.
+    /// Ends a run of which all checks were requested and have ended, and requests what follows. Checks that wait until
+    /// their store can be read are waited for up to the limit, from the request for the last of them. The answer is
+    /// whether it ended now.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -1,4 +1,5 @@
-//! The chain of the reports of an account: each report has a seal, a document that names the hash of the seal before it.
+//! The chain of the reports of an account: each report has a seal, a document that names the hash of the seal before
+//! it.
 //!
 //! A seal is appended in the transaction that records its report. It is stored beside the report after that, once.
 
@@ -89,8 +90,8 @@ impl Catalogue {
     }
 }
 
-/// Appends the seal of the report on a run to the chain of its account. `make` makes the document, of its number and the seal before
-/// it.
+/// Appends the seal of the report on a run to the chain of its account. `make` makes the document, of its number and
+/// the seal before it.
 pub(super) async fn append(
     session: &mut Session,
     account: &str,

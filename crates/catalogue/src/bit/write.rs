@@ -91,8 +91,8 @@ async fn log(session: &mut Session, part: &CheckedPart, items: &[(&CheckedItem, 
     session.insert_returning(into, row, "", values).await.map(|_rows| ())
 }
 
-/// Writes down the proof of each copy of which the index still has the event that was checked. One that is being changed is passed
-/// by: what was proven of it is over.
+/// Writes down the proof of each copy of which the index still has the event that was checked. One that is being
+/// changed is passed by: what was proven of it is over.
 async fn prove(session: &mut Session, part: &CheckedPart, items: &[(&CheckedItem, u64)]) -> Result<(), Error> {
     let select = "SELECT copies.item, COALESCE(copies.proof, 'none'),
             COALESCE(copies.proven, copies.written) / 86400000, wanted.column4 FROM copies JOIN (";

@@ -17,8 +17,8 @@ struct CopyRule {
 
 const LOOK: &str = "check the integrity of that store: its content shows which of the two is right";
 
-/// The event of each entry of a table, as `last`, and the one that wrote the content which is known after it, as `written`: a
-/// deletion and new properties keep size and digests.
+/// The event of each entry of a table, as `last`, and the one that wrote the content which is known after it, as
+/// `written`: a deletion and new properties keep size and digests.
 macro_rules! with_events {
     ($table:literal, $wrong:literal) => {
         concat!(

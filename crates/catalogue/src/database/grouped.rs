@@ -35,7 +35,8 @@ struct Queue {
 }
 
 impl Grouped {
-    /// Does a piece of work, together with what others ask for. It is done even where its caller does not wait for the answer.
+    /// Does a piece of work, together with what others ask for. It is done even where its caller does not wait for the
+    /// answer.
     ///
     /// # Errors
     /// Why the database could not be written, in one line.

@@ -20,8 +20,8 @@ const MOST_CONNECTIONS: u32 = 24;
 /// A connection that was idle for longer is tried before it is used.
 const STALE: Duration = Duration::from_secs(5);
 
-/// How long the server keeps a transaction whose process is silent: stopped, or on a host that is gone. Shorter than the
-/// limit of a statement, so that those who wait for its rows get them.
+/// How long the server keeps a transaction whose process is silent: stopped, or on a host that is gone. Shorter than
+/// the limit of a statement, so that those who wait for its rows get them.
 const SILENT_TRANSACTION: &str = "SET idle_in_transaction_session_timeout = '40s'";
 
 /// What may stand behind the `?` of the URL; the driver would log others with their values.

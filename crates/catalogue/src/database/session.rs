@@ -26,7 +26,8 @@ fn insert_statement(dialect: Dialect, into: &str, row: &str, rows: usize, then: 
     for number in 0..rows {
         sql.push_str(if number == 0 { "(" } else { ", (" });
         for char in row.chars() {
-            // SQLite goes through all names that an argument may have, once for each of them: a thousand are a million steps.
+            // SQLite goes through all names that an argument may have, once for each of them: a thousand are a million
+            // steps.
             if char == '?' && dialect == Dialect::Postgres {
                 argument += 1;
                 let _infallible = write!(sql, "${argument}");
@@ -162,8 +163,8 @@ impl Session {
         self.insert_returning(into, &vec!["?"; columns].join(", "), "", values).await.map(|_rows| ())
     }
 
-    /// As [`Self::insert_many`]. `row` is one row, with `?` for each argument; `then` is what comes after the rows, and its answers
-    /// are returned. There are no arguments but those of the rows.
+    /// As [`Self::insert_many`]. `row` is one row, with `?` for each argument; `then` is what comes after the rows, and
+    /// its answers are returned. There are no arguments but those of the rows.
     pub(crate) async fn insert_returning(
         &mut self,
         into: &'static str,

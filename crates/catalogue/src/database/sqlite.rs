@@ -77,8 +77,8 @@ pub(super) async fn connect_as_is(path: &Path, place: &Arc<str>) -> Result<Sqlit
     let (mut options, mut unlocked) = (options(path), None);
     if let Err(error) = look(&options, place).await {
         let state = state(path);
-        // A file with a log is read by way of an index beside it, which cannot be made in a directory that is read-only. One
-        // whose log is gone has all of its content, and no process that writes.
+        // A file with a log is read by way of an index beside it, which cannot be made in a directory that is
+        // read-only. One whose log is gone has all of its content, and no process that writes.
         if !matches!(error.kind, ErrorKind::Open(_) | ErrorKind::ReadOnly) || state.2 {
             return Err(error);
         }

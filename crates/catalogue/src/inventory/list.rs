@@ -127,9 +127,9 @@ impl Catalogue {
         }
     }
 
-    /// Objects whose titles begin with a text, whatever the case of ASCII letters, of one collection or of all, in the byte
-    /// order of their titles and ARKs, of those behind the object with the ARK `after` (all, where it is empty); at most
-    /// `limit`, and at most 1,000. The first 200 characters of a title count.
+    /// Objects whose titles begin with a text, whatever the case of ASCII letters, of one collection or of all, in the
+    /// byte order of their titles and ARKs, of those behind the object with the ARK `after` (all, where it is empty);
+    /// at most `limit`, and at most 1,000. The first 200 characters of a title count.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -182,8 +182,8 @@ impl Catalogue {
         Ok(self.list(VERSION_OF_JOB, values![job], made).await?.pop())
     }
 
-    /// The files of a version in the byte order of their paths, of those above `after` (all, where it is empty); at most
-    /// `limit`, and at most 1,000.
+    /// The files of a version in the byte order of their paths, of those above `after` (all, where it is empty); at
+    /// most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -37,15 +37,15 @@ const FILES_OF: &str = "SELECT path, content_path, size, digests, media_type, is
 const INVENTORY: [Counter; 4] = [Counter::Objects, Counter::Versions, Counter::Files, Counter::FileBytes];
 
 impl Catalogue {
-    /// Makes the rows of a version say what its store says: those of the object, the version, its files, its local ids and
-    /// its identifier. Versions are to come in the order of their numbers. `stored` is when the version was stored, which
-    /// stands for the times that only a row has. Rows that are there keep their times, and the media types and further
-    /// digests of files that the store does not know. Files are sorted by path, in byte order.
+    /// Makes the rows of a version say what its store says: those of the object, the version, its files, its local ids
+    /// and its identifier. Versions are to come in the order of their numbers. `stored` is when the version was stored,
+    /// which stands for the times that only a row has. Rows that are there keep their times, and the media types and
+    /// further digests of files that the store does not know. Files are sorted by path, in byte order.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when rows that are there say that the object, the version, the job or a local id is another's:
-    /// which of both is right is for a person to decide, and nothing was changed then. Others when the database cannot be
-    /// written.
+    /// [`ErrorKind::Refused`] when rows that are there say that the object, the version, the job or a local id is
+    /// another's: which of both is right is for a person to decide, and nothing was changed then. Others when the
+    /// database cannot be written.
     pub async fn rebuild_version(
         &self,
         new: &NewVersion,

@@ -16,8 +16,8 @@ impl Catalogue {
     /// nothing. The files are read once, and not held all at once.
     ///
     /// # Errors
-    /// [`ErrorKind::Refused`] when another job has recorded this version, or a local id belongs to another object; nothing
-    /// was recorded then. Others when the database cannot be written.
+    /// [`ErrorKind::Refused`] when another job has recorded this version, or a local id belongs to another object;
+    /// nothing was recorded then. Others when the database cannot be written.
     pub async fn record_version<F>(&self, new: &NewVersion, files: F) -> Result<Recorded, Error>
     where
         F: IntoIterator<Item = File> + Send,
@@ -125,8 +125,8 @@ pub(super) async fn insert_files(
     }
 }
 
-/// Records the local ids; the answer is how many were new. In their order, so that two transactions with the same ids wait
-/// for each other and do not block each other.
+/// Records the local ids; the answer is how many were new. In their order, so that two transactions with the same ids
+/// wait for each other and do not block each other.
 pub(super) async fn local_ids(session: &mut Session, new: &NewVersion) -> Result<u64, Error> {
     let mut ids = new.local_ids.clone();
     ids.sort();

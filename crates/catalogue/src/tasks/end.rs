@@ -23,12 +23,13 @@ pub enum Outcome {
     Done,
     /// It failed. After a minute, then two, it is tried again; the third time it goes to the dead letters.
     Failed(String),
-    /// It cannot be decided yet: it is visible again after this time, for its next round, and neither failed nor was tried.
+    /// It cannot be decided yet: it is visible again after this time, for its next round, and neither failed nor was
+    /// tried.
     Later(Duration),
     /// It is not due yet: it is visible again after this time, as it was, or once it is requested again.
     PutOff(Duration),
-    /// Its store cannot be read yet: why, as the predicate of a sentence, and after what time it is visible again, as it was, or once
-    /// it is requested again.
+    /// Its store cannot be read yet: why, as the predicate of a sentence, and after what time it is visible again, as
+    /// it was, or once it is requested again.
     Restore(Duration, String),
     /// It was not done, because its worker stops: it is visible again at once, as it was.
     GivenBack,
@@ -72,8 +73,8 @@ pub struct EndedTask {
 const RETRY: Duration = Duration::from_mins(1);
 
 impl Catalogue {
-    /// Comes to an end with tasks, all in one transaction, with what is to be done next. The answer is, for each, whether it was
-    /// still ours: of one that was not, nothing is written.
+    /// Comes to an end with tasks, all in one transaction, with what is to be done next. The answer is, for each,
+    /// whether it was still ours: of one that was not, nothing is written.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing was.

@@ -1,4 +1,5 @@
-//! How many tasks there are: of each queue and state, of each kind, and of those that wait for a person, whose they are.
+//! How many tasks there are: of each queue and state, of each kind, and of those that wait for a person, whose they
+//! are.
 
 use std::collections::BTreeMap;
 

@@ -22,7 +22,8 @@ pub struct OpenTask {
     pub task: KnownTask,
     /// What it waits for.
     pub state: TaskState,
-    /// From when on a worker may take it; of one that is taken, when its lease ends. `None` where it waits for a person.
+    /// From when on a worker may take it; of one that is taken, when its lease ends. `None` where it waits for a
+    /// person.
     pub visible: Option<Timestamp>,
     /// The worker that has it.
     pub worker: Option<String>,
@@ -140,8 +141,8 @@ impl Catalogue {
         rows.iter().map(|row| session.decode(open(row))).collect()
     }
 
-    /// How many tasks each process has, by the name of its workers: also those that its workers have not begun yet, and those of which
-    /// it writes the end.
+    /// How many tasks each process has, by the name of its workers: also those that its workers have not begun yet, and
+    /// those of which it writes the end.
     ///
     /// # Errors
     /// When the database cannot be read.

@@ -120,7 +120,8 @@ impl Catalogue {
         self.list(HELD, values![account, destination, after, page(limit)], known).await
     }
 
-    /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was one.
+    /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was
+    /// one.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -149,7 +150,8 @@ pub struct Decision<'a> {
 /// What becomes of a task that waited for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
-    /// It waits for a worker again, with its failures and as many attempts as a new one. What it was held for is allowed, this once.
+    /// It waits for a worker again, with its failures and as many attempts as a new one. What it was held for is
+    /// allowed, this once.
     Retry,
     /// It is removed.
     Drop,

@@ -38,8 +38,8 @@ pub(crate) const RELEASE: &str = concat!(
     subject_columns!()
 );
 
-/// Sets those aside, of tasks that were just taken, that a pause stops; the answer is the others. A pause that ends meanwhile
-/// stops nothing: its lock is what keeps a task from being left behind.
+/// Sets those aside, of tasks that were just taken, that a pause stops; the answer is the others. A pause that ends
+/// meanwhile stops nothing: its lock is what keeps a task from being left behind.
 pub(super) async fn set_aside(
     session: &mut Session,
     taken: Vec<(TakenTask, Option<u64>)>,
@@ -67,8 +67,8 @@ pub(super) async fn set_aside(
 }
 
 impl Catalogue {
-    /// Lets tasks wait for workers again that a pause stopped which has ended: a thousand. The answer is how many; with none,
-    /// that pause is forgotten.
+    /// Lets tasks wait for workers again that a pause stopped which has ended: a thousand. The answer is how many; with
+    /// none, that pause is forgotten.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -23,8 +23,8 @@ pub struct NewTask {
 }
 
 impl Catalogue {
-    /// Requests tasks, all in one transaction. What is open already is raised to a new generation; what lies in the dead letters
-    /// becomes open again, with the history of its failures. The answer is how many are new.
+    /// Requests tasks, all in one transaction. What is open already is raised to a new generation; what lies in the
+    /// dead letters becomes open again, with the history of its failures. The answer is how many are new.
     ///
     /// # Errors
     /// When the database cannot be written; then none is requested.
@@ -44,8 +44,8 @@ const PUT: &str = "INSERT INTO tasks
 /// Eight arguments, and what each new task begins with.
 const ROW: &str = "?, ?, ?, ?, ?, ?, ?, ?, 1, 'waiting', {now}, 0, 0, '[]', FALSE, FALSE, {now}";
 
-/// A task that was put off is looked at now: what it waited for may not be wanted any more. Of a task that was open, the answer has
-/// the queue and the state that it was in.
+/// A task that was put off is looked at now: what it waited for may not be wanted any more. Of a task that was open,
+/// the answer has the queue and the state that it was in.
 const MERGE: &str =
     " ON CONFLICT (account, space, key, kind, destination) DO UPDATE SET generation = tasks.generation + 1,
         source = excluded.source, is_put_off = FALSE,
@@ -61,7 +61,8 @@ struct Open {
 
 /// Requests tasks within a transaction.
 pub(crate) async fn put(session: &mut Session, mut tasks: Vec<NewTask>) -> Result<u64, Error> {
-    // In one order, so that of two that request the same tasks one waits for the other; each once, where it ranks highest.
+    // In one order, so that of two that request the same tasks one waits for the other; each once, where it ranks
+    // highest.
     tasks.sort_by(|one, other| one.subject.cmp(&other.subject).then(other.queue.rank().cmp(&one.queue.rank())));
     tasks.dedup_by(|later, first| later.subject == first.subject);
     let mut deltas = Deltas::default();
@@ -95,7 +96,8 @@ pub(crate) async fn put(session: &mut Session, mut tasks: Vec<NewTask>) -> Resul
     Ok(new)
 }
 
-/// Brings an open task to where a new request wants it; the answer is the queue and the state, where that changes a counter.
+/// Brings an open task to where a new request wants it; the answer is the queue and the state, where that changes a
+/// counter.
 async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Option<(Queue, TaskState)>, Error> {
     match open.state {
         // Those who look at it first are right to see that it failed before.

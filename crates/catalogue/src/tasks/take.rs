@@ -78,8 +78,9 @@ impl Catalogue {
         Ok(self.list(&NEXT, values, after).await?.pop())
     }
 
-    /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease ends. What
-    /// was begun too often without an end goes to the dead letters instead, and what a pause stops waits for its end.
+    /// Takes tasks that are visible, the one that is so for longest first. No other worker gets them until the lease
+    /// ends. What was begun too often without an end goes to the dead letters instead, and what a pause stops waits for
+    /// its end.
     ///
     /// # Errors
     /// When the database cannot be written.

@@ -17,7 +17,8 @@ static SERVER: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 /// The changes that a child makes which nothing kills.
 const CHANGES: usize = 9;
 
-/// What a child calls its audit log for: nine intents and settlements, three contents, each with a step before and after.
+/// What a child calls its audit log for: nine intents and settlements, three contents, each with a step before and
+/// after.
 const STEPS: u64 = (2 * CHANGES as u64 + 3) * 2;
 
 async fn on_sqlite() -> (Place, TempDir) {

@@ -65,7 +65,8 @@ on_both! {
         assert!(catalogue.advance(&second, &left[1], &Advance::To("c".parse().unwrap(), 3), vec![]).await.unwrap());
         assert!(catalogue.advance(&second, &marked, &Advance::Done(4), vec![]).await.unwrap());
         assert_eq!(catalogue.morsels(PRODUCER).await.unwrap(), [Morsel { marker: Some("c".parse().unwrap()), scanned: 3, ..morsel("b") }]);
-        // How far the loop is counts what was looked at in morsels that are done, too, and nothing that was not written.
+        // How far the loop is counts what was looked at in morsels that are done, too, and nothing that was not
+        // written.
         let state = catalogue.loop_state(PRODUCER).await.unwrap().unwrap();
         assert_eq!((state.number, state.is_led, state.morsels, state.items, state.scanned), (1, true, 2, 20, 9));
         assert_eq!(state.ended, None);

@@ -136,7 +136,8 @@ on_both! {
         // A worker has it.
         assert!(!catalogue.drop_bit_error(&error, &task, "a test").await.unwrap());
         world.tamper("DELETE FROM tasks").await;
-        // What is looked at tomorrow is looked at now that there is nothing to wait for; what is about another copy is not.
+        // What is looked at tomorrow is looked at now that there is nothing to wait for; what is about another copy is
+        // not.
         let others = [subject("b", &store), subject("a", &"replica".parse().unwrap())];
         put_off_findings(world, &[std::slice::from_ref(&task), &others[..]].concat()).await;
         assert_eq!(findings(world).await, [""; 0]);

@@ -1,8 +1,8 @@
 //! Room for archives, where the delivery store is a directory: its volume is not filled above the threshold.
 //!
-//! What an archive will take is allocated on the volume before it is begun, by a file without a name that shrinks as the
-//! archive grows. So all processes see it as used, and it is free again when its process ends, however that is. Where the file
-//! system cannot do that, as NFS before 4.2, each process knows of its own archives only.
+//! What an archive will take is allocated on the volume before it is begun, by a file without a name that shrinks as
+//! the archive grows. So all processes see it as used, and it is free again when its process ends, however that is.
+//! Where the file system cannot do that, as NFS before 4.2, each process knows of its own archives only.
 
 use std::fs::File;
 use std::io;

@@ -52,8 +52,8 @@ impl Bound {
         let name = path.len() as u64;
         let more = match self.format {
             Format::Zip => {
-                // What deflate adds at most, as zlib bounds it; and its local header, data descriptor and central header, each
-                // with the fields of zip64.
+                // What deflate adds at most, as zlib bounds it; and its local header, data descriptor and central
+                // header, each with the fields of zip64.
                 let deflated = bytes.saturating_add(bytes >> 3).saturating_add((bytes >> 6) + 16);
                 deflated.saturating_add((30 + name + 20) + 24 + (46 + name + 32))
             }

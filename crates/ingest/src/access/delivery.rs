@@ -58,8 +58,8 @@ impl Deliveries {
         &self.settings
     }
 
-    /// The properties of an archive that was delivered before; `None` where there is none, or less than half of its time
-    /// is left: it is to be made again.
+    /// The properties of an archive that was delivered before; `None` where there is none, or less than half of its
+    /// time is left: it is to be made again.
     pub(super) async fn find(&self, name: &str, now: Timestamp) -> Result<Option<Properties>, Error> {
         self.store.create_space(&self.settings.space).await?;
         let item = self.item(name);

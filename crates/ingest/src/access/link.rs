@@ -1,8 +1,8 @@
 //! Links to archives, which expire.
 //!
-//! Where the store is to answer them, they are its own, signed in advance. Else a link is a signature over the name of an
-//! archive and an instant. The key of the signatures lies beside the archives: every process that has the store can make
-//! and check links. In a directory only its owner may read it, who runs all of them.
+//! Where the store is to answer them, they are its own, signed in advance. Else a link is a signature over the name of
+//! an archive and an instant. The key of the signatures lies beside the archives: every process that has the store can
+//! make and check links. In a directory only its owner may read it, who runs all of them.
 
 use std::fmt::Write as _;
 use std::io;

@@ -24,8 +24,8 @@ pub struct AccessSettings {
 }
 
 impl AccessSettings {
-    /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are small up
-    /// to 1 GiB, and links lead to a server on this machine.
+    /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are
+    /// small up to 1 GiB, and links lead to a server on this machine.
     ///
     /// # Panics
     /// Never: the name of the space is one.

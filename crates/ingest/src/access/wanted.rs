@@ -186,8 +186,8 @@ impl Wanted {
         token.to_string().into_bytes()
     }
 
-    /// The name of its delivery: the same for the same request, and of nothing else. `version` is the number of the version
-    /// that it gets.
+    /// The name of its delivery: the same for the same request, and of nothing else. `version` is the number of the
+    /// version that it gets.
     #[must_use]
     pub fn delivery(&self, version: u32) -> String {
         let parts = [self.token.as_str(), self.ark.as_str(), &version.to_string(), self.extent.name()];

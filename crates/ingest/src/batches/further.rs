@@ -20,8 +20,8 @@ use crate::parts::{Part, uuid_of_part};
 use crate::spec::id_of;
 use crate::step::StepError;
 
-/// Creates the batches of the further parts of a deposit, where it has more than one and they do not exist. Each finds the
-/// manifest in its own directory.
+/// Creates the batches of the further parts of a deposit, where it has more than one and they do not exist. Each finds
+/// the manifest in its own directory.
 pub(super) async fn create(
     session: &Arc<Session>,
     batch: &LockedBatch,

@@ -194,8 +194,8 @@ impl Rows {
         self.finish(0, self.spec.job(0, own), self.spec.url.as_ref())
     }
 
-    /// Finds the jobs of the rows from one on among those of the batch, by their ids: they were created in their order. A
-    /// batch whose jobs another program has created has all of them.
+    /// Finds the jobs of the rows from one on among those of the batch, by their ids: they were created in their order.
+    /// A batch whose jobs another program has created has all of them.
     pub(super) fn existing(&self, next: u64, configurations: &BTreeMap<JobId, Vec<u8>>) -> Existing {
         let known = configurations.iter().filter_map(|(job, data)| Some((job_uuid(data)?, *job)));
         let mut known: BTreeMap<Uuid, JobId> = known.collect();

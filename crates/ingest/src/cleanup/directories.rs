@@ -1,7 +1,8 @@
 //! The directories of batches and jobs that are not needed any more.
 //!
-//! What a directory is of is decided by all batches of the tree, never by an index of them. A directory goes when nothing in
-//! it was changed for [`CleanupSettings::after`](super::CleanupSettings), by `ctime`, which no program can set back.
+//! What a directory is of is decided by all batches of the tree, never by an index of them. A directory goes when
+//! nothing in it was changed for [`CleanupSettings::after`](super::CleanupSettings), by `ctime`, which no program can
+//! set back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -226,8 +227,8 @@ async fn is_still(session: &Session, candidate: &Candidate, cutoff: Timestamp) -
     Ok(is_unwanted && changed.is_ok_and(|changed| changed <= cutoff.as_second()))
 }
 
-/// The directories of batches and jobs: `bid-UUID`, and `jid-UUID` in it. What has another name was never made by a daemon,
-/// and is left alone.
+/// The directories of batches and jobs: `bid-UUID`, and `jid-UUID` in it. What has another name was never made by a
+/// daemon, and is left alone.
 fn list(root: &Path) -> io::Result<Vec<BatchDirectory>> {
     let mut found = Vec::new();
     for (name, path) in directories(root, "bid-")? {

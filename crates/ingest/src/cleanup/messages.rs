@@ -18,8 +18,8 @@ const PAGE: u32 = 500;
 /// How much longer than its job may be tried a callback may wait that Notify has not delivered.
 const MARGIN: Duration = Duration::from_hours(24);
 
-/// Removes messages that ended long ago, and gives those up that no job will deliver. One whose batch may still be reported
-/// is kept: it is what keeps the report from being sent twice.
+/// Removes messages that ended long ago, and gives those up that no job will deliver. One whose batch may still be
+/// reported is kept: it is what keeps the report from being sent twice.
 pub(super) async fn remove(session: &Session) -> Result<(), StepError> {
     let (catalogue, settings) = (&session.services.catalogue, &session.services.settings);
     let mut known = BTreeMap::new();

@@ -1,9 +1,9 @@
-//! Objects in which a writer left something that was stopped, and whose job has not recorded its version: `object repair`,
-//! by what the catalogue says was intended.
+//! Objects in which a writer left something that was stopped, and whose job has not recorded its version: `object
+//! repair`, by what the catalogue says was intended.
 //!
-//! The lock of an object is held only while a folder of content is given up. What is removed afterwards is in use by no one,
-//! whenever the removal comes: this process may be stopped in the middle of it for longer than its session lasts, and the
-//! job go on meanwhile under another name.
+//! The lock of an object is held only while a folder of content is given up. What is removed afterwards is in use by no
+//! one, whenever the removal comes: this process may be stopped in the middle of it for longer than its session lasts,
+//! and the job go on meanwhile under another name.
 
 use std::sync::Arc;
 
@@ -44,8 +44,8 @@ pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
     }
 }
 
-/// Repairs an object, as far as the job of the intent left something, which is given up first. One that is being stored is
-/// looked at again, and so is one whose job may still go on.
+/// Repairs an object, as far as the job of the intent left something, which is given up first. One that is being stored
+/// is looked at again, and so is one whose job may still go on.
 async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> {
     let space: SpaceName = intent.space.parse().map_err(StepError::permanent)?;
     let object = match find(session, intent, &space).await? {

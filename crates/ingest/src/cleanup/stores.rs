@@ -1,5 +1,5 @@
-//! What processes left in stores that ended while they wrote: temporary files, uploads in parts, and probes. None of it is
-//! content.
+//! What processes left in stores that ended while they wrote: temporary files, uploads in parts, and probes. None of it
+//! is content.
 
 use futures::TryStreamExt as _;
 use jiff::Timestamp;

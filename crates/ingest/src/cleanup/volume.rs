@@ -1,9 +1,9 @@
 //! Whether the working storage is this tree's: it must say so, and so must the tree.
 //!
 //! A tree that was lost, or that is a test's, knows none of the batches whose files lie there, and would have them all
-//! removed. The znode `/queuekeeper/volumes/UUID` and a file of the volume name each other; they are made together, where
-//! there is neither, and where the volume has no batch that the tree does not know. What the tree has taken is cleaned the
-//! next time.
+//! removed. The znode `/queuekeeper/volumes/UUID` and a file of the volume name each other; they are made together,
+//! where there is neither, and where the volume has no batch that the tree does not know. What the tree has taken is
+//! cleaned the next time.
 
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{Error, Transaction};

@@ -145,8 +145,8 @@ impl NewDeposit {
         check_manifest(kind, file, fetcher, longest).await
     }
 
-    /// Checks a deposit of what lies at a URL. Where its type says that it is a manifest, it is fetched to `scratch`, an
-    /// empty directory, and checked; its URLs are requested for `longest` at most.
+    /// Checks a deposit of what lies at a URL. Where its type says that it is a manifest, it is fetched to `scratch`,
+    /// an empty directory, and checked; its URLs are requested for `longest` at most.
     ///
     /// # Errors
     /// When `scratch` cannot be used.

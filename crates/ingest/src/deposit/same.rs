@@ -26,8 +26,9 @@ impl NewDeposit {
         self.check_same_as(queue, batch, None, Came { size, sha256: None }).await
     }
 
-    /// Checks that a batch is this deposit, made before: that its submission says the same. Type, size and digests count
-    /// where both say them, and of a URL what stands before its query, which is another one each time that it is signed.
+    /// Checks that a batch is this deposit, made before: that its submission says the same. Type, size and digests
+    /// count where both say them, and of a URL what stands before its query, which is another one each time that it is
+    /// signed.
     pub(super) async fn check_same(
         &self,
         queue: &Queue,

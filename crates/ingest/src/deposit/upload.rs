@@ -142,7 +142,8 @@ impl Upload {
         Ok(())
     }
 
-    /// How many bytes of the volume it had when it was taken up, or announced: what has come, and the room for what has not.
+    /// How many bytes of the volume it had when it was taken up, or announced: what has come, and the room for what has
+    /// not.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.held
@@ -226,8 +227,8 @@ impl Upload {
         }
     }
 
-    /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before, or to an
-    /// upload that another request has begun since this one was kept.
+    /// Removes it with all that has come. What else lies in the directory belongs to a batch that was made before, or
+    /// to an upload that another request has begun since this one was kept.
     ///
     /// # Errors
     /// When it cannot be removed.
@@ -296,8 +297,8 @@ impl Upload {
         Ok(Whole { start, size: self.offset, sha256 })
     }
 
-    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists. A manifest stays readable by
-    /// the owner of the process only; other files get the access that the batch's directory has.
+    /// Gives what has come its name, durably. [`Self::remove`] follows when the batch exists. A manifest stays readable
+    /// by the owner of the process only; other files get the access that the batch's directory has.
     pub(super) fn keep(&self, file_name: &str, is_manifest: bool) -> io::Result<()> {
         // More may have been announced before.
         self.file.set_len(self.offset)?;

@@ -1,8 +1,8 @@
 //! Waking daemons when something arrives for them.
 //!
 //! A persistent watch reports each arrival, so that nothing is listed only to watch it further. It does not survive the
-//! loss of the connection: then it is set again, and each daemon looks once. No client has a one-shot watch on a path that
-//! has a recursive one, which would end that (ZOOKEEPER-4466).
+//! loss of the connection: then it is set again, and each daemon looks once. No client has a one-shot watch on a path
+//! that has a recursive one, which would end that (ZOOKEEPER-4466).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

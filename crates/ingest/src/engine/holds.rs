@@ -14,8 +14,8 @@ use crate::daemon::Daemon;
 use crate::spec::JobSpec;
 
 impl Session {
-    /// Whether a job in Storing, or on its way there, waits because its store is held. What is wrong with its configuration
-    /// is for its step to say.
+    /// Whether a job in Storing, or on its way there, waits because its store is held. What is wrong with its
+    /// configuration is for its step to say.
     pub(super) fn waits_for_store(&self, job: &Job) -> bool {
         if self.holds.held.values().all(|held| !*held.borrow()) {
             return false;
@@ -43,8 +43,8 @@ impl Session {
         false
     }
 
-    /// Whether a job is known to wait for its store. All are looked at again after some time: a profile may have another
-    /// store by then.
+    /// Whether a job is known to wait for its store. All are looked at again after some time: a profile may have
+    /// another store by then.
     pub(super) fn is_passed(&self, job: JobId) -> bool {
         let (passed, since) = &mut *self.holds.passed.lock();
         if since.is_some_and(|since| since.elapsed() >= self.services.settings.look_again) {

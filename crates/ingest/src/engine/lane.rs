@@ -65,7 +65,8 @@ async fn poll(session: &Arc<Session>, daemon: Daemon, state: JobState) -> Result
     Ok(())
 }
 
-/// Lists the jobs of a state, without those that are at work here, known to wait for their stores, or on another volume.
+/// Lists the jobs of a state, without those that are at work here, known to wait for their stores, or on another
+/// volume.
 async fn list(session: &Session, state: JobState) -> Result<JobPoll, Error> {
     let is_storing = state == JobState::Storing;
     if is_storing {
@@ -112,8 +113,8 @@ pub(super) async fn provide(session: Arc<Session>) {
     }
 }
 
-/// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged. Of the others it
-/// finds out how much those have that were downloaded, by whichever process.
+/// Ends the grants of jobs that ended elsewhere: in a process that was killed, by an operator, or purged. Of the others
+/// it finds out how much those have that were downloaded, by whichever process.
 async fn find_ended(session: &Session) -> Result<(), StepError> {
     let (grants, queue) = (&session.services.grants, &session.queue);
     let granted: Vec<_> = grants.lock(queue).await?.jobs().collect();

@@ -1,7 +1,8 @@
 //! What workers leave whose session was lost while they were at work.
 //!
-//! A process that was stopped for longer than its session lasts goes on with the write that it had begun, and that may make
-//! a directory again which another process has removed. It is looked at when all has ended that was being done on the disk.
+//! A process that was stopped for longer than its session lasts goes on with the write that it had begun, and that may
+//! make a directory again which another process has removed. It is looked at when all has ended that was being done on
+//! the disk.
 
 use std::io;
 
@@ -63,8 +64,8 @@ pub(super) async fn remove(session: &Session, left: &AtWork) -> bool {
     is_known
 }
 
-/// Removes the directories of a batch's jobs, all of which are completed, and its own where nothing else is in it: what is
-/// uploaded under its name stays.
+/// Removes the directories of a batch's jobs, all of which are completed, and its own where nothing else is in it: what
+/// is uploaded under its name stays.
 fn remove_jobs(working: &WorkingStorage, batch: &str) -> io::Result<()> {
     let jobs = match std::fs::read_dir(working.batch(batch)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

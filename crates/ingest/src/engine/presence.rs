@@ -45,8 +45,8 @@ pub async fn catalogue(client: &Client) -> Result<Option<String>, Error> {
     }
 }
 
-/// Has a queue take a catalogue instead of the one that its daemons have had, which is lost. One that has had none takes the
-/// first that comes.
+/// Has a queue take a catalogue instead of the one that its daemons have had, which is lost. One that has had none
+/// takes the first that comes.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -129,8 +129,8 @@ impl Session {
         self.workers.iter().map(|(daemon, workers)| (*daemon, workers))
     }
 
-    /// A worker of a daemon, as soon as one is free; `is_awaited` says whether a job waits for it. `None` where the daemon
-    /// does not run here.
+    /// A worker of a daemon, as soon as one is free; `is_awaited` says whether a job waits for it. `None` where the
+    /// daemon does not run here.
     pub(super) async fn worker(&self, daemon: Daemon, is_awaited: bool) -> Option<OwnedSemaphorePermit> {
         let workers = self.workers.get(&daemon)?;
         if is_awaited { workers.of_waiting().await } else { workers.permits().acquire_owned().await.ok() }
@@ -214,7 +214,8 @@ impl Session {
         }
     }
 
-    /// The grants of the jobs that have ended until now are being removed: those that end from now on need another round.
+    /// The grants of the jobs that have ended until now are being removed: those that end from now on need another
+    /// round.
     pub(super) fn removal_begins(&self) {
         self.is_removal_due.store(false, Ordering::Relaxed);
     }

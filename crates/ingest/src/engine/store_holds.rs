@@ -43,8 +43,8 @@ impl StoreHolds {
     }
 }
 
-/// Keeps what a look has found, unless a watch has said something since `known` was taken: then the look may be the older
-/// of the two, and the watch would not repeat what it said. Gives whether that is news.
+/// Keeps what a look has found, unless a watch has said something since `known` was taken: then the look may be the
+/// older of the two, and the watch would not repeat what it said. Gives whether that is news.
 fn learn(held: &watch::Sender<bool>, known: &watch::Receiver<bool>, is_held: bool) -> bool {
     held.send_if_modified(|held| {
         // An error means that there is no sender.

@@ -95,8 +95,8 @@ impl Known {
 }
 
 impl AllGrants<'_> {
-    /// Whether the files of a job lie on another volume. Of several grants the last one counts: the others are left over from
-    /// attempts that failed.
+    /// Whether the files of a job lie on another volume. Of several grants the last one counts: the others are left
+    /// over from attempts that failed.
     pub(super) fn is_elsewhere(&self, job: JobId) -> bool {
         is_elsewhere(&self.known, self.ours, job)
     }

@@ -1,8 +1,8 @@
 //! Jobs whose files lie on another volume than ours: they are left to the processes that see that volume.
 //!
-//! The grant says on which volume the files of a job lie. It is written with the change to Downloading, so that it is found by
-//! the process that has found the job in that state or a later one. While there is no volume but ours, nothing is read for
-//! this.
+//! The grant says on which volume the files of a job lie. It is written with the change to Downloading, so that it is
+//! found by the process that has found the job in that state or a later one. While there is no volume but ours, nothing
+//! is read for this.
 
 use std::sync::atomic::Ordering;
 
@@ -32,8 +32,8 @@ impl Session {
         Ok(self.grants_everywhere().await?.is_elsewhere(job))
     }
 
-    /// Whether it is to be remembered of a job that fails that its files are on our volume: where there are others, it would
-    /// be taken by anyone when it is resumed.
+    /// Whether it is to be remembered of a job that fails that its files are on our volume: where there are others, it
+    /// would be taken by anyone when it is resumed.
     pub(super) fn keeps_volume(&self, job: &Job) -> bool {
         self.volumes.has_others.load(Ordering::Relaxed)
             && JobSpec::of(job).is_ok_and(|spec| self.services.working.job(&spec).path().exists())

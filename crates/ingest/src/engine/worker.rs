@@ -29,8 +29,8 @@ const MOST_BUSY: Duration = Duration::from_mins(1);
 /// The pause before a request is made again that a lost connection has ended.
 pub(crate) const RECONNECTING: Duration = Duration::from_millis(200);
 
-/// Makes a request again while only the connection fails: the session, and with it the lock, may survive. (A macro, since
-/// a closure's future that borrows is not known to be `Send`.)
+/// Makes a request again while only the connection fails: the session, and with it the lock, may survive. (A macro,
+/// since a closure's future that borrows is not known to be `Send`.)
 macro_rules! through {
     ($queue:expr, $call:expr) => {
         loop {
@@ -270,7 +270,8 @@ async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Dura
     postpone(session, job, why, after).await
 }
 
-/// Since when a job is tried in its state, and how often it was. What it waited before its first attempt counts for nothing.
+/// Since when a job is tried in its state, and how often it was. What it waited before its first attempt counts for
+/// nothing.
 fn tried(job: &LockedJob, now: Timestamp) -> (Timestamp, u32) {
     let before = job.retry.as_ref().filter(|retry| retry.attempts > 0);
     before.map_or((now, 0), |retry| (retry.since, retry.attempts))
@@ -283,8 +284,8 @@ async fn postpone(session: &Session, job: &LockedJob, why: &str, after: Option<D
     give_back(session, job, why, (since, attempts + 1), pause).await
 }
 
-/// Gives a job back that waits for a connection to a host, which is no attempt. The longer it has waited, the longer is the
-/// next pause: those who wait keep few workers busy with looking, however many they are.
+/// Gives a job back that waits for a connection to a host, which is no attempt. The longer it has waited, the longer is
+/// the next pause: those who wait keep few workers busy with looking, however many they are.
 async fn wait_for_host(session: &Session, job: &LockedJob, why: &str) -> StepOutcome {
     let (now, first) = (now(), session.services.settings.retry_first);
     let (since, attempts) = job.retry.as_ref().map_or((now, 0), |retry| (retry.since, retry.attempts));

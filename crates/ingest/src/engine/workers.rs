@@ -1,5 +1,5 @@
-//! How many workers a daemon has. Where it is given two bounds, it gets more while jobs wait for one, and fewer while some
-//! are idle. The bounds may be changed while it runs.
+//! How many workers a daemon has. Where it is given two bounds, it gets more while jobs wait for one, and fewer while
+//! some are idle. The bounds may be changed while it runs.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ impl Workers {
         self.permits().acquire_owned().await.ok()
     }
 
-    /// Sets other bounds, and the number where it is not within them; the answer is whether they are others, and how many
-    /// workers are to go when they have ended their work.
+    /// Sets other bounds, and the number where it is not within them; the answer is whether they are others, and how
+    /// many workers are to go when they have ended their work.
     pub(super) fn set_bounds(&self, bounds: &RangeInclusive<usize>) -> Option<usize> {
         let before = std::mem::replace(&mut *self.bounds.lock(), bounds.clone());
         if before == *bounds {

@@ -1,10 +1,11 @@
 //! How many connections there are to one host at a time: of all jobs of a process together.
 //!
-//! A job keeps the first one that it gets of a host until its step ends, and takes others beside it as they become free: so
-//! not more jobs are at work on a host than it has connections, and each of them goes on. Where it has to wait for one of
-//! another host it gives those back that it keeps, as its requests end: two jobs would wait for each other's. A job that has
-//! none yet waits a moment for one. Where none becomes free within that time the job gives its worker back, and so do those that come after it
-//! at once, but for one: a slow host keeps no more workers busy than it has connections, and one more.
+//! A job keeps the first one that it gets of a host until its step ends, and takes others beside it as they become
+//! free: so not more jobs are at work on a host than it has connections, and each of them goes on. Where it has to wait
+//! for one of another host it gives those back that it keeps, as its requests end: two jobs would wait for each
+//! other's. A job that has none yet waits a moment for one. Where none becomes free within that time the job gives its
+//! worker back, and so do those that come after it at once, but for one: a slow host keeps no more workers busy than it
+//! has connections, and one more.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +22,8 @@ use super::limits::HostLimits;
 /// From how many hosts on those are forgotten to which there is no connection.
 const FORGET: usize = 1_000;
 
-/// How much longer than one that has nothing a job waits that fetches content from another host: it might have to be fetched
-/// again.
+/// How much longer than one that has nothing a job waits that fetches content from another host: it might have to be
+/// fetched again.
 const CONTENT_FACTOR: u32 = 30;
 
 /// What a connection is for. Those for content may last for hours, and do not hold up the others.

@@ -126,8 +126,8 @@ impl FetchError {
         &self.cause
     }
 
-    /// Whether another attempt may succeed by itself. [`Cause::Disk`] is not temporary here, but no fault of the deposit
-    /// either: the daemon keeps the job and reports the disk.
+    /// Whether another attempt may succeed by itself. [`Cause::Disk`] is not temporary here, but no fault of the
+    /// deposit either: the daemon keeps the job and reports the disk.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match &self.cause {

@@ -16,8 +16,8 @@ const MOST_ANSWER_BYTES: usize = 64 << 10;
 
 impl Fetcher {
     /// Sends a request, and follows redirects, each of which is checked as the first URL. Credentials go to the host
-    /// that they are for, and to no other one. The connection is kept until the answer was read. `hop` is set to the host of
-    /// the last redirect, whatever becomes of the request.
+    /// that they are for, and to no other one. The connection is kept until the answer was read. `hop` is set to the
+    /// host of the last redirect, whatever becomes of the request.
     pub(super) async fn send(
         &self,
         purpose: Purpose,

@@ -1,6 +1,6 @@
-//! What is known of the hosts, and which of them are away: one that failed many requests in a row gets none for a while,
-//! and then one at a time, until it answers. Without this, the jobs of one dead origin would keep all workers busy with
-//! waiting.
+//! What is known of the hosts, and which of them are away: one that failed many requests in a row gets none for a
+//! while, and then one at a time, until it answers. Without this, the jobs of one dead origin would keep all workers
+//! busy with waiting.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use super::limits::HostLimits;
 /// How many hosts are known at most; of others nothing is remembered.
 const MOST_HOSTS: usize = 10_000;
 
-/// How long the name of a host with its port is at most; of a longer one nothing is remembered. No name that can be looked
-/// up has more than 253 bytes.
+/// How long the name of a host with its port is at most; of a longer one nothing is remembered. No name that can be
+/// looked up has more than 253 bytes.
 const MOST_NAME_BYTES: usize = 260;
 
 /// How long those wait who come while another one tries whether a host is back.
@@ -76,8 +76,8 @@ impl Hosts {
         Ok(Ticket { hosts: self.clone(), limits, name, is_trial })
     }
 
-    /// How many hosts get no request now, or are just being tried. One whose time is over, and to which no one wants to send
-    /// anything, is not among them.
+    /// How many hosts get no request now, or are just being tried. One whose time is over, and to which no one wants to
+    /// send anything, is not among them.
     pub(super) fn away(&self) -> usize {
         let (hosts, now) = (self.failed.lock(), Instant::now());
         hosts.values().filter(|host| host.is_tried || host.away.is_some_and(|(until, _)| until > now)).count()

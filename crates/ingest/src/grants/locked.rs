@@ -85,8 +85,8 @@ impl LockedGrants<'_> {
         Ok(space::decide(&self.of.rules, &volume, &waiting))
     }
 
-    /// What is to be written with the change that lets a job pass; `None` where it has to wait. [`Self::committed`] follows
-    /// when that is done.
+    /// What is to be written with the change that lets a job pass; `None` where it has to wait. [`Self::committed`]
+    /// follows when that is done.
     ///
     /// # Errors
     /// When it can never pass, or the volume cannot be looked at.

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-/// What the list with the first jobs that have room is called when it is attached, under which key, and its largest size
-/// in bytes. With the table of all jobs they still fit into a mail.
+/// What the list with the first jobs that have room is called when it is attached, under which key, and its largest
+/// size in bytes. With the table of all jobs they still fit into a mail.
 pub(crate) const FAILED: (&str, &str, usize) = ("failed.json", "failedJobs", 400 << 10);
 pub(crate) const COMPLETED: (&str, &str, usize) = ("completed.json", "completedJobs", 200 << 10);
 

@@ -9,7 +9,8 @@ const LEAST_ROW: usize = 140;
 /// The columns.
 pub(crate) const COLUMNS: [&str; 7] = ["job", "outcome", "before", "file", "local_ids", "ark", "message"];
 
-/// A table of which the number of rows is known. Rows that come first may be long as long as each later one has its part.
+/// A table of which the number of rows is known. Rows that come first may be long as long as each later one has its
+/// part.
 #[derive(Debug)]
 pub(crate) struct Table {
     csv: String,

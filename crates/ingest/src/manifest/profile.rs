@@ -102,7 +102,8 @@ impl ManifestProfile {
         format!("{REGISTRY}{folder}/manifest/{}", self.as_str())
     }
 
-    /// The profile with this URI, in either folder of the registry; white space in it is ignored, as today's reader does.
+    /// The profile with this URI, in either folder of the registry; white space in it is ignored, as today's reader
+    /// does.
     #[must_use]
     pub fn of_uri(uri: &str) -> Option<Self> {
         let uri: String = uri.chars().filter(|char| !char.is_whitespace()).take(256).collect();
@@ -113,15 +114,15 @@ impl ManifestProfile {
         Self::ALL.into_iter().find(|one| name == one.as_str())
     }
 
-    /// The profile that the first lines of a content name; `None` where they are not those of a manifest, or name none that
-    /// is known.
+    /// The profile that the first lines of a content name; `None` where they are not those of a manifest, or name none
+    /// that is known.
     #[must_use]
     pub fn of_start(start: &[u8]) -> Option<Self> {
         uris(start).find_map(Self::of_uri)
     }
 
-    /// The URI of the profile that a content names which begins as a manifest does, empty where it names none; `None` for
-    /// any other content.
+    /// The URI of the profile that a content names which begins as a manifest does, empty where it names none; `None`
+    /// for any other content.
     #[must_use]
     pub fn named_in(start: &[u8]) -> Option<&str> {
         let first = headers(start).next()?;

@@ -63,8 +63,8 @@ impl Summary {
     }
 }
 
-/// Reads a manifest in a stream: an iterator over the valid rows, each with the number of its line. Whether the manifest
-/// is valid is known at its end: [`Reader::finish`].
+/// Reads a manifest in a stream: an iterator over the valid rows, each with the number of its line. Whether the
+/// manifest is valid is known at its end: [`Reader::finish`].
 pub struct Reader<R> {
     lines: Lines<R>,
     state: State,
@@ -123,8 +123,8 @@ impl<R: BufRead> Reader<R> {
         Self { lines: Lines::new(source, limits.line_bytes), state }
     }
 
-    /// A reader of the manifest of a version, all of whose files lie beneath a directory's URL, which ends with a slash.
-    /// Their names are taken from the URLs: some names cannot be written in a column, see [`super::AddWriter`].
+    /// A reader of the manifest of a version, all of whose files lie beneath a directory's URL, which ends with a
+    /// slash. Their names are taken from the URLs: some names cannot be written in a column, see [`super::AddWriter`].
     pub fn add(source: R, limits: Limits, base: Url) -> Self {
         let mut reader = Self::new(source, limits, Some(ManifestProfile::Add));
         reader.state.base = Some(base);

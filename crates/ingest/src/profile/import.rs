@@ -1,7 +1,7 @@
 //! Profiles of Merritt's ingest service, converted into ours.
 //!
-//! These are files of properties, one a collection. What has no correspondence is named with its lines and left out; what
-//! is unknown or cannot be converted is refused, since a profile decides where objects go.
+//! These are files of properties, one a collection. What has no correspondence is named with its lines and left out;
+//! what is unknown or cannot be converted is refused, since a profile decides where objects go.
 
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};

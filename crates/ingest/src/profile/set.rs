@@ -19,8 +19,8 @@ const MOST_FILES: usize = 10_000;
 
 /// The profiles of a directory, by their names.
 ///
-/// A file that is invalid takes no other one down. If it was valid before, that profile stays in force until the file is
-/// valid again or gone.
+/// A file that is invalid takes no other one down. If it was valid before, that profile stays in force until the file
+/// is valid again or gone.
 #[derive(Clone, Debug)]
 pub struct Profiles {
     directory: PathBuf,

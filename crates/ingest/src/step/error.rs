@@ -26,14 +26,15 @@ pub enum StepError {
         /// For how long it gets no request.
         after: Option<Duration>,
     },
-    /// It may succeed later, and nothing was tried: all connections to a host are in use. The job waits, without lock and
-    /// worker, and for as long as it takes.
+    /// It may succeed later, and nothing was tried: all connections to a host are in use. The job waits, without lock
+    /// and worker, and for as long as it takes.
     Busy(String),
     /// It never will: the job fails with this sentence.
     Permanent(String),
     /// There is no room for it: the job goes back to where it waits for some.
     NoRoom,
-    /// There is no room for what it needs beyond its grant: it waits for as long as that takes. What it needs: one sentence.
+    /// There is no room for what it needs beyond its grant: it waits for as long as that takes. What it needs: one
+    /// sentence.
     NoExtension(String),
     /// The queue could not be read or written, or the job is not ours any more.
     Queue(queue::Error),

@@ -1,5 +1,5 @@
-//! Estimating: how much working storage a job will need. It never fails: what cannot be found out is unknown. Where a host
-//! is away that would know, the job waits for it once.
+//! Estimating: how much working storage a job will need. It never fails: what cannot be found out is unknown. Where a
+//! host is away that would know, the job waits for it once.
 
 use std::io::BufReader;
 
@@ -51,8 +51,8 @@ impl From<StepError> for NoSize {
 /// Estimates, and sets space and priority.
 ///
 /// # Errors
-/// [`StepError::Busy`] where all connections to the host are in use that has the size; [`StepError::Away`] where it is away,
-/// and the job has not waited for one yet.
+/// [`StepError::Busy`] where all connections to the host are in use that has the size; [`StepError::Away`] where it is
+/// away, and the job has not waited for one yet.
 pub async fn estimate(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     let size = match size(work).await {
         Ok(size) => Some(size),

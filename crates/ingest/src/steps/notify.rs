@@ -35,8 +35,8 @@ pub async fn notify(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     Ok(JobChange::success())
 }
 
-/// Writes down that a job fails, for the depositor's system; nothing depends on its delivery. A job whose callback failed
-/// has no other one.
+/// Writes down that a job fails, for the depositor's system; nothing depends on its delivery. A job whose callback
+/// failed has no other one.
 ///
 /// # Errors
 /// When it cannot be written down.

@@ -14,7 +14,8 @@ pub(super) fn estimated(rules: &Rules, size: Option<u64>, before: Priority) -> P
 
 /// The priority of a job whose size is known by what it has, and was taken for another.
 ///
-/// One that was later without need is not any more. At the last priority it stays: where it was before that is not known.
+/// One that was later without need is not any more. At the last priority it stays: where it was before that is not
+/// known.
 pub(super) fn corrected(rules: &Rules, estimate: Option<u64>, size: u64, before: Priority) -> Priority {
     match (rules.comes_later(estimate), rules.comes_later(Some(size))) {
         (false, true) => later(before),

@@ -160,9 +160,9 @@ fn is_of(work: &JobAtWork<'_>, object: &Object) -> bool {
     object.owner == work.profile.owner.as_str() && object.collection == work.profile.name.as_str()
 }
 
-/// An object is changed by deposits of its owner and collection only: the catalogue would refuse what has been stored by
-/// then. The answer is the object, where it exists. Whose it is otherwise, the depositor may not know, nor its ARK where
-/// the local ids led to it.
+/// An object is changed by deposits of its owner and collection only: the catalogue would refuse what has been stored
+/// by then. The answer is the object, where it exists. Whose it is otherwise, the depositor may not know, nor its ARK
+/// where the local ids led to it.
 pub(super) async fn check_owner(work: &JobAtWork<'_>, ark: &str) -> Result<Option<Object>, StepError> {
     let collection = work.profile.name.as_str();
     match work.services.catalogue.object(ark).await? {
@@ -216,9 +216,9 @@ async fn write_files(
     let (target, texts) = (system.join(MANIFEST), texts(work, description, from));
     let (kept, mut warnings) = (work.directory.clone(), producer.warnings.clone());
     let (description, ark) = (description.clone(), ark.to_owned());
-    // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the profile was
-    // changed between them: then the manifest of the one may not fit the files of the other, and the job fails in Storing
-    // by a digest, until it is resumed at Processing.
+    // Where the session is lost meanwhile, this goes on beside the next attempt. Both write the same, unless the
+    // profile was changed between them: then the manifest of the one may not fit the files of the other, and the job
+    // fails in Storing by a digest, until it is resumed at Processing.
     let written = blocking(move || -> io::Result<bool> {
         let Some(files) = files::read(&directory)? else { return Ok(false) };
         std::fs::create_dir_all(&system)?;
@@ -258,8 +258,8 @@ async fn write_files(
     Ok(format!("{url}{SYSTEM}/{MANIFEST}"))
 }
 
-/// The URL of the job's directory as its manifest has it: that of another host, or of another program, is as good as ours,
-/// since files are read beneath the directory.
+/// The URL of the job's directory as its manifest has it: that of another host, or of another program, is as good as
+/// ours, since files are read beneath the directory.
 pub(super) fn base(work: &JobAtWork<'_>) -> io::Result<Url> {
     let store: Map<String, Value> =
         serde_json::from_slice(work.job.job.data(JobNode::Store).unwrap_or_default()).unwrap_or_default();

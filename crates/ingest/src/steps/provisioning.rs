@@ -33,8 +33,8 @@ pub fn may_be_here(job: &Job, ours: Uuid) -> bool {
 /// The change that lets a job pass, with its grant. The grants stay locked until [`settle`] has its outcome.
 ///
 /// # Errors
-/// [`StepError::NoRoom`] where it has to wait, for room or for the processes that use the volume of its upload; where it can
-/// never pass, or the grants cannot be read.
+/// [`StepError::NoRoom`] where it has to wait, for room or for the processes that use the volume of its upload; where
+/// it can never pass, or the grants cannot be read.
 pub async fn grant<'a>(
     services: &'a Services,
     queue: &'a Queue,

@@ -85,8 +85,8 @@ pub async fn record(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
     }
 }
 
-/// Sizes and media types by logical path: of the files that this job wrote, by its manifest, and of those that it carried
-/// over, by the version before. `None` where the manifest is gone.
+/// Sizes and media types by logical path: of the files that this job wrote, by its manifest, and of those that it
+/// carried over, by the version before. `None` where the manifest is gone.
 async fn facts(
     work: &JobAtWork<'_>,
     ark: &str,

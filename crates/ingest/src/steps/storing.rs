@@ -32,7 +32,8 @@ const DELETE: &str = "mrt-delete.txt";
 /// For how long a storage root is taken to be one without another look: a directory may be restored, or emptied.
 const ROOT_FRESH: Duration = Duration::from_mins(1);
 
-/// For how long what a job said last counts, that it stores content of an object: Storing follows Processing most often.
+/// For how long what a job said last counts, that it stores content of an object: Storing follows Processing most
+/// often.
 const INTENT_FRESH: Duration = Duration::from_mins(10);
 
 /// How many files are written at a time.
@@ -94,7 +95,8 @@ pub(super) fn ark(work: &JobAtWork<'_>) -> Result<String, StepError> {
     Some(ark).filter(|ark| !ark.is_empty()).ok_or_else(missing)
 }
 
-/// The storage root of the profile, as it was found to be a minute ago at most, unless a job has failed in Storing since.
+/// The storage root of the profile, as it was found to be a minute ago at most, unless a job has failed in Storing
+/// since.
 pub(super) async fn root(work: &JobAtWork<'_>) -> Result<Root, StepError> {
     let (store, place) = (work.services.store(&work.profile)?, place_of(work));
     if let Some((root, opened)) = work.services.roots.lock().get(&place)
@@ -250,8 +252,9 @@ async fn write_noted(
     Ok(Made { version, is_continued })
 }
 
-/// Checks that a version that was made under the job's UUID has the files that the job has now: a deposit that is sent under
-/// the UUID of another one, whose batch is gone, would be called stored, and be nowhere. What ingest adds may differ.
+/// Checks that a version that was made under the job's UUID has the files that the job has now: a deposit that is sent
+/// under the UUID of another one, whose batch is gone, would be called stored, and be nowhere. What ingest adds may
+/// differ.
 async fn check_same(work: &JobAtWork<'_>, object: &Object, version: u32) -> Result<(), StepError> {
     let failed = |error: io::Error| StepError::working("read the list of files", &error);
     // Its version may be recorded, and its files removed since.

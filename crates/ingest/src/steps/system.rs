@@ -51,8 +51,8 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// The description of a version. `mrt-erc.txt` and `mrt-datacite.xml` among the deposited files count first, then the
-    /// deposit, then `mrt-dc.xml`; what an update leaves open stays as it was in the object.
+    /// The description of a version. `mrt-erc.txt` and `mrt-datacite.xml` among the deposited files count first, then
+    /// the deposit, then `mrt-dc.xml`; what an update leaves open stays as it was in the object.
     #[must_use]
     pub(crate) fn new(spec: &JobSpec, producer: &ProducerMetadata, object: Option<&Object>) -> Self {
         let of_deposit = |element: &'static str| {
@@ -113,8 +113,8 @@ impl Description {
         text
     }
 
-    /// `mrt-dc.xml`: an element for each term, its values joined, or several where it is one that is split. Gives a warning
-    /// for each element that has too many values, too.
+    /// `mrt-dc.xml`: an element for each term, its values joined, or several where it is one that is split. Gives a
+    /// warning for each element that has too many values, too.
     #[must_use]
     pub(crate) fn dublin_core(&self, ark: &str) -> (String, Vec<String>) {
         let mut warnings = Vec::new();

@@ -39,8 +39,8 @@ pub fn conceal(text: &str) -> String {
     }
 }
 
-/// A sentence, perhaps of another program, in which [`conceal`] was done to each word that may be a URL with a user or a
-/// query.
+/// A sentence, perhaps of another program, in which [`conceal`] was done to each word that may be a URL with a user or
+/// a query.
 #[must_use]
 pub fn conceal_in(text: &str) -> String {
     text.split_inclusive(char::is_whitespace)

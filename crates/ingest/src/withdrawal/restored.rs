@@ -1,9 +1,9 @@
-//! Batches whose deposit was withdrawn, and which are in the queue all the same: it was restored as it had been before, or
-//! who withdrew a deposit of several batches ended between two of them.
+//! Batches whose deposit was withdrawn, and which are in the queue all the same: it was restored as it had been before,
+//! or who withdrew a deposit of several batches ended between two of them.
 //!
 //! The catalogue, which is not restored with the queue, is asked once a batch and session, by the daemon that takes the
-//! batch up first: that which creates its jobs, or that of their first state. For a further batch of a deposit, the first one
-//! is looked at as well, which is withdrawn before all others, and again for as long as its jobs are taken.
+//! batch up first: that which creates its jobs, or that of their first state. For a further batch of a deposit, the
+//! first one is looked at as well, which is withdrawn before all others, and again for as long as its jobs are taken.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ struct Cause {
     not_before: Timestamp,
 }
 
-/// Whether the deposit of a batch was withdrawn before. Then it is being withdrawn again, as soon as the caller holds no
-/// lock of it any more.
+/// Whether the deposit of a batch was withdrawn before. Then it is being withdrawn again, as soon as the caller holds
+/// no lock of it any more.
 ///
 /// # Errors
 /// When the catalogue cannot be read, or the first batch of its deposit.

@@ -1,5 +1,5 @@
-//! A URL whose query may be a signature: all of it is in a dot-file of a batch's or a job's directory, for the owner of the
-//! working storage only. Znodes, pages and logs have it without its query.
+//! A URL whose query may be a signature: all of it is in a dot-file of a batch's or a job's directory, for the owner of
+//! the working storage only. Znodes, pages and logs have it without its query.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -19,14 +19,14 @@ const NAME: &str = ".url-";
 /// The namespace of the UUIDs that the names end with.
 const URLS: Uuid = Uuid::from_u128(0x2c85_e0b1_4d7a_4f39_a6c2_90f3_1b58_de74);
 
-/// The dot-file of a URL. It is one for each URL without its query: of two deposits with one key, the one that is refused
-/// leaves the file of the other as it is.
+/// The dot-file of a URL. It is one for each URL without its query: of two deposits with one key, the one that is
+/// refused leaves the file of the other as it is.
 fn path(directory: &Path, url: &ContentUrl) -> PathBuf {
     directory.join(format!("{NAME}{}", Uuid::new_v5(&URLS, url.without_query().as_bytes())))
 }
 
-/// Keeps a URL in a directory, which is made where it is missing, in place of the same one with another query. It is durable
-/// then, and a process that reads it meanwhile finds all of one of them.
+/// Keeps a URL in a directory, which is made where it is missing, in place of the same one with another query. It is
+/// durable then, and a process that reads it meanwhile finds all of one of them.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -49,7 +49,8 @@ fn write_new(path: &Path, url: &ContentUrl) -> io::Result<()> {
     file.sync_all()
 }
 
-/// All of a URL that a submission or a job names: with the query that is kept in its directory, where one is kept of it.
+/// All of a URL that a submission or a job names: with the query that is kept in its directory, where one is kept of
+/// it.
 ///
 /// # Errors
 /// [`StepError::Permanent`] where its query is not kept, and `?..` stands for it; others when it cannot be read.

@@ -11,8 +11,9 @@ use crate::place::Place;
 use crate::steps::processing::SYSTEM;
 
 impl WorkingStorage {
-    /// Opens a file of a job by its path below the storage: `BATCH/JOB/producer/..` or `BATCH/JOB/system/..`, as the job's
-    /// manifest names it. `None` where there is none, and for all that is none: folders, links, our own helper files.
+    /// Opens a file of a job by its path below the storage: `BATCH/JOB/producer/..` or `BATCH/JOB/system/..`, as the
+    /// job's manifest names it. `None` where there is none, and for all that is none: folders, links, our own helper
+    /// files.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -27,8 +28,8 @@ impl WorkingStorage {
     }
 }
 
-/// Whether a path is that of a file of a job. What a depositor has called by a name with a dot is content; what has such
-/// a name elsewhere is ours.
+/// Whether a path is that of a file of a job. What a depositor has called by a name with a dot is content; what has
+/// such a name elsewhere is ours.
 fn is_served(path: &str) -> bool {
     let mut parts = path.split('/');
     let ids = [parts.next(), parts.next()];

@@ -336,8 +336,8 @@ async fn a_small_request_never_waits_for_large_ones_and_what_was_interrupted_is_
     assert_eq!(world.state(LARGE, first).await, Some(AccessState::Processing));
     assert_eq!(world.state(LARGE, second).await, Some(AccessState::Pending));
 
-    // They are stopped while the first is in Processing, and do not wait for it; others begin it again, also behind a store
-    // that fails for a while.
+    // They are stopped while the first is in Processing, and do not wait for it; others begin it again, also behind a
+    // store that fails for a while.
     daemons.stop().await;
     assert_eq!(world.state(LARGE, first).await, Some(AccessState::Processing));
     eventually(LIMIT, "the session ends", async || world.children("/queuekeeper/held").await.is_empty()).await;

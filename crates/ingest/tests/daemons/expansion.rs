@@ -49,8 +49,8 @@ impl World {
         json!({"type": "single-file-batch-manifest", "filename": name, "payload_url": url})
     }
 
-    /// Creates jobs of a batch until there are more, and ends the daemon at whatever it does; the answer is how many rows
-    /// have theirs, `None` for all.
+    /// Creates jobs of a batch until there are more, and ends the daemon at whatever it does; the answer is how many
+    /// rows have theirs, `None` for all.
     async fn create_more_jobs(&self, batch: BatchId) -> Option<u64> {
         let note = format!("/queuekeeper/expansions/{batch}");
         let next = async || match self.queue.client().get_data(&note).await {

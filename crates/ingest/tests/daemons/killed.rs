@@ -1,12 +1,12 @@
-//! Daemons in a process of their own, which is killed behind each of its writes, or stopped in the middle of each for longer
-//! than its session while another process takes over, or whose disk is full at each.
+//! Daemons in a process of their own, which is killed behind each of its writes, or stopped in the middle of each for
+//! longer than its session while another process takes over, or whose disk is full at each.
 //!
 //! What counts is the end: ZooKeeper, catalogue, objects, working storage and mails are compared with those of daemons
 //! that nothing disturbed.
 //!
 //! `QUEUEKEEPER_TEST_KILLED=every` takes every write instead of some, which takes two hours on two cores, and as long
-//! again with PostgreSQL and S3; `3/8` takes the third of each eight. `QUEUEKEEPER_TEST_KINDS=Batch,Parts` leaves out the
-//! other kinds.
+//! again with PostgreSQL and S3; `3/8` takes the third of each eight. `QUEUEKEEPER_TEST_KINDS=Batch,Parts` leaves out
+//! the other kinds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,8 +46,8 @@ const WHICH: &str = "QUEUEKEEPER_TEST_KILLED";
 /// Of which kinds, by name and with commas between; all where it is not set.
 const KINDS: &str = "QUEUEKEEPER_TEST_KINDS";
 
-/// How many writes of a kind are tried where nothing else is said. With PostgreSQL and S3, and of a stop, it is one, and each time
-/// another one than these.
+/// How many writes of a kind are tried where nothing else is said. With PostgreSQL and S3, and of a stop, it is one,
+/// and each time another one than these.
 const SOME: usize = 2;
 
 /// How many are tried at a time: most of it is waiting for the end of a session.

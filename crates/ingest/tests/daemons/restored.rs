@@ -96,7 +96,8 @@ async fn a_tree_restored_from_yesterday_repeats_nothing_and_its_numbers_begin_ag
     let (mut world, mails) = mailed().await;
     let settings = || mailing(Route::Directory(mails.clone()));
 
-    // Yesterday: a job in each state, the most advanced first, since none is moved once its daemon does not run any more.
+    // Yesterday: a job in each state, the most advanced first, since none is moved once its daemon does not run any
+    // more.
     let mut batches = Vec::new();
     for (last, daemon) in IN_ORDER.iter().enumerate().rev() {
         let daemons = world.start_anew(only(&IN_ORDER[..=last], settings()), SESSION).await;

@@ -1,5 +1,5 @@
-//! The statements by which tasks are put, taken and finished, by themselves: one connection, no checks, no counters, no error
-//! handling.
+//! The statements by which tasks are put, taken and finished, by themselves: one connection, no checks, no counters, no
+//! error handling.
 
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqliteConnection};
 use uuid::Uuid;
@@ -77,7 +77,8 @@ impl Bare {
         });
     }
 
-    /// Takes tasks of an account in one transaction, and finishes them in another one; the answer is how many there were.
+    /// Takes tasks of an account in one transaction, and finishes them in another one; the answer is how many there
+    /// were.
     pub(crate) async fn take_and_finish(&mut self, account: &str, limit: i64) -> usize {
         let begin = self.begin();
         on!(self, |connection, now, lock| {

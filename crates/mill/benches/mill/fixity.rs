@@ -77,7 +77,8 @@ fn large(files: usize, size: u64, processors: usize) {
     }
 }
 
-/// A loop of checks over small items and then over large ones: how long it was forecast to take, against how long it took.
+/// A loop of checks over small items and then over large ones: how long it was forecast to take, against how long it
+/// took.
 pub(crate) fn forecast(options: &Options) {
     let small = (options.count("--files", 200_000), options.number("--size", 10_000));
     let large = (options.count("--large", 8), 1_u64 << 30);

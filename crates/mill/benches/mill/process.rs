@@ -205,7 +205,8 @@ async fn run_to_end(mill: Mill, producer: &str) {
     catalogue.close().await;
 }
 
-/// Has a mill check everything; the answer is what it took, and what it was forecast to take, in seconds, after each of them.
+/// Has a mill check everything; the answer is what it took, and what it was forecast to take, in seconds, after each of
+/// them.
 async fn forecasts(mill: Mill) -> Value {
     let (catalogue, accounts, stop) = (mill.catalogue.clone(), mill.accounts.clone(), CancellationToken::new());
     let running = tokio::spawn(mill.run(stop.clone()));

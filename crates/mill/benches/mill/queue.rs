@@ -12,8 +12,8 @@ use super::bare::Bare;
 use super::database::Kind;
 use super::{Options, report, temporary};
 
-/// Whose tasks they are, and whose tasks the bare statements have: both in one table, so that neither skips what the other has
-/// left there.
+/// Whose tasks they are, and whose tasks the bare statements have: both in one table, so that neither skips what the
+/// other has left there.
 const ACCOUNT: &str = "one";
 const OTHER: &str = "two";
 

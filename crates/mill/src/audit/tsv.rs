@@ -1,8 +1,9 @@
-//! The audit log of a space as a table, with the columns and actions of the audit log of `DuraCloud`'s Mill (its `SpaceLog`).
+//! The audit log of a space as a table, with the columns and actions of the audit log of `DuraCloud`'s Mill (its
+//! `SpaceLog`).
 //!
 //! The log has media type and properties only of events that set them, and the digests that were known.
-//! Fields are written as in the tables of reports: Mill leaves tabs and line breaks out, or writes them as they are. Keys are
-//! percent-encoded (RFC 3986).
+//! Fields are written as in the tables of reports: Mill leaves tabs and line breaks out, or writes them as they are.
+//! Keys are percent-encoded (RFC 3986).
 
 use queuekeeper_catalogue::audit::{Event, EventKind};
 use queuekeeper_store::audit::Change;
@@ -40,7 +41,8 @@ pub struct AuditTable {
 }
 
 impl AuditTable {
-    /// The table of a space of an account in one of its stores; `None` where it has no such store, or no such name there.
+    /// The table of a space of an account in one of its stores; `None` where it has no such store, or no such name
+    /// there.
     #[must_use]
     pub fn new(account: &Account, store: &StoreName, space: &SpaceName) -> Option<Self> {
         let id = account.stores.iter().find(|(_, known)| *known == store).map(|(id, _)| id.0.clone());

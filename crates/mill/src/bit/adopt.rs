@@ -71,12 +71,12 @@ fn known(listed: &Listed, records: Option<&ItemRecords>) -> Known {
 }
 
 impl Checker {
-    /// Takes what a space has and no record knows of into the record, in the name of a user; without one, only counts it.
+    /// Takes what a space has and no record knows of into the record, in the name of a user; without one, only counts
+    /// it.
     ///
     /// # Errors
-    /// With one sentence, where the scope is no space of an account in a store, the store cannot be listed, or the catalogue
-    /// written.
-    /// What was adopted until then is recorded.
+    /// With one sentence, where the scope is no space of an account in a store, the store cannot be listed, or the
+    /// catalogue written. What was adopted until then is recorded.
     pub async fn adopt(
         &self,
         scope: &Scope,

@@ -258,8 +258,8 @@ impl Verifying<'_> {
         catalogue.seal(&self.of.account.name, number).await.map_err(said)
     }
 
-    /// The seal before one that cannot lead to it: as the catalogue has it, or as a seal that was changed says where that is
-    /// so; else the next one that there is.
+    /// The seal before one that cannot lead to it: as the catalogue has it, or as a seal that was changed says where
+    /// that is so; else the next one that there is.
     async fn lost(&mut self, from: &Link, named: Option<PreviousSeal>) -> Result<Option<Link>, String> {
         if from.number == 1 {
             return Ok(None);
@@ -322,7 +322,8 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// Whether a report is that on the next run of its space: a process is writing it, or was killed and writes it again.
+    /// Whether a report is that on the next run of its space: a process is writing it, or was killed and writes it
+    /// again.
     async fn is_being_written(&self, report: &str) -> Result<bool, String> {
         let Some(catalogue) = &self.of.catalogue else { return Ok(false) };
         let Ok((_, item)) = located(report) else { return Ok(false) };

@@ -1,8 +1,8 @@
-//! Comparisons of listings with the content index: said to people as they go on, and kept as a table in the account's space for
-//! reports.
+//! Comparisons of listings with the content index: said to people as they go on, and kept as a table in the account's
+//! space for reports.
 //!
-//! The table is written while the listing is read, and what it came to is kept once both have ended: of a listing that fails midway,
-//! nothing is.
+//! The table is written while the listing is read, and what it came to is kept once both have ended: of a listing that
+//! fails midway, nothing is.
 
 use std::io;
 
@@ -39,11 +39,12 @@ pub enum CompareSaid<'a> {
 type Say<'a> = dyn FnMut(CompareSaid<'_>) + Send + 'a;
 
 impl Checker {
-    /// Compares what a store lists of a scope with the content index, and keeps that where it is wanted; nothing of a space that there
-    /// is not.
+    /// Compares what a store lists of a scope with the content index, and keeps that where it is wanted; nothing of a
+    /// space that there is not.
     ///
     /// # Errors
-    /// With one sentence, where there is no such account or store, a store cannot be listed or written, or the catalogue read or written.
+    /// With one sentence, where there is no such account or store, a store cannot be listed or written, or the
+    /// catalogue read or written.
     pub async fn compare(&self, scope: &Scope, keeps: bool, say: &mut Say<'_>) -> Result<Compared, String> {
         let (spaces, mut all) = (self.compared_spaces(scope).await?, Compared::default());
         if let (true, Some(space)) = (keeps, &scope.space)

@@ -1,4 +1,5 @@
-//! What is recorded of a copy is brought to what was read: by an event that is appended, in the name of the one who decided it.
+//! What is recorded of a copy is brought to what was read: by an event that is appended, in the name of the one who
+//! decided it.
 //!
 //! The event is written as that of any change: its intent locks the item, and the store is looked at again under it. A
 //! process that dies in between leaves an intent without a size, which is settled as *not done*.
@@ -43,8 +44,8 @@ impl Checker {
         Ok(seen.part(&subject.account, &place, &item, &seen.verdict()))
     }
 
-    /// Records the content of a copy that was read, as a remedy for what is wrong with it. The answer is the copy with what is
-    /// recorded of it then.
+    /// Records the content of a copy that was read, as a remedy for what is wrong with it. The answer is the copy with
+    /// what is recorded of it then.
     pub(super) async fn record(
         &self,
         place: &Place,

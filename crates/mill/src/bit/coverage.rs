@@ -31,8 +31,8 @@ impl Sum for Amount {
     }
 }
 
-/// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`: that of its last
-/// check.
+/// What became of the items of a space in one run. Each item that the store listed is in one part besides `stored`:
+/// that of its last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
     /// What the store listed.

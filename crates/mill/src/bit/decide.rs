@@ -1,7 +1,7 @@
 //! What a look at a copy has proven: a pure function of what was seen.
 //!
-//! Two sources are equal when size and all common algorithms agree. Without a common algorithm they say nothing of each other,
-//! unless their sizes differ.
+//! Two sources are equal when size and all common algorithms agree. Without a common algorithm they say nothing of each
+//! other, unless their sizes differ.
 
 use std::collections::BTreeSet;
 
@@ -79,8 +79,8 @@ impl PresentItem<'_> {
         self.content.and_then(|content| is_same(content, record))
     }
 
-    /// Whether what the store says is what a record says. Where it has no checksum, its size counts only as long as the content
-    /// was not read.
+    /// Whether what the store says is what a record says. Where it has no checksum, its size counts only as long as the
+    /// content was not read.
     fn is_store(&self, record: &Fixity) -> Option<bool> {
         let store = self.store.filter(|store| self.content.is_none() || !store.digests.is_empty());
         store.and_then(|store| is_same(store, record))
@@ -235,8 +235,8 @@ fn ended(
     Verdict { result, findings, proof, offers: offers.into_iter().collect() }
 }
 
-/// What to do after a look that ended so. Bytes are called wrong only after a second reading; what may be a change that is not
-/// recorded yet, only at the last round.
+/// What to do after a look that ended so. Bytes are called wrong only after a second reading; what may be a change that
+/// is not recorded yet, only at the last round.
 fn next(verdict: &Verdict, is_unread: bool, look: Look) -> Next {
     let wait = if look.is_last_round { Next::End } else { Next::Later };
     let again = if look.is_second { Next::End } else { Next::Read };

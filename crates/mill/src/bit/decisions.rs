@@ -1,4 +1,5 @@
-//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for a person.
+//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for a
+//! person.
 
 use std::time::Duration;
 
@@ -40,8 +41,8 @@ pub(super) enum Plan {
     Repair(RepairStart),
 }
 
-/// What the mill does by itself about a bit error of an account, by the limits of the account and the number of repairs that were
-/// started automatically in the store in the last 24 hours.
+/// What the mill does by itself about a bit error of an account, by the limits of the account and the number of repairs
+/// that were started automatically in the store in the last 24 hours.
 ///
 /// # Errors
 /// With one sentence, where what the check saw is not readable.

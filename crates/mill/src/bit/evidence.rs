@@ -50,7 +50,8 @@ pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sourc
     }
 }
 
-/// The outcome of a check that was to read what is archived: nothing is wrong by what can be seen, and nothing is proven.
+/// The outcome of a check that was to read what is archived: nothing is wrong by what can be seen, and nothing is
+/// proven.
 pub(super) fn unread(item: Item, records: Option<&ItemRecords>, sources: &Sources) -> (Verdict, CheckedItem) {
     let (findings, offers) = (BTreeSet::new(), Vec::new());
     let verdict = Verdict { result: CheckResult::Unproven, findings, proof: None, offers };

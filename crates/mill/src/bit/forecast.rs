@@ -1,7 +1,8 @@
 //! What a loop of checks still needs, and when it ends at its present rate.
 //!
-//! Small items take the time of their requests, large ones that of their bytes; a rate of either alone is wrong for a loop that has
-//! both. So the rate is of *effort*: bytes, and for each request as many more as could be read in its time.
+//! Small items take the time of their requests, large ones that of their bytes; a rate of either alone is wrong for a
+//! loop that has both. So the rate is of *effort*: bytes, and for each request as many more as could be read in its
+//! time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -22,14 +23,15 @@ use crate::account::Account;
 /// Over how many minutes the present rate is worked out.
 const MINUTES: u32 = 10;
 
-/// How many bytes are read in the time that a request takes beside its bytes. Measured for small and large items of a directory and
-/// of an S3 server: 100,000 to 250,000.
+/// How many bytes are read in the time that a request takes beside its bytes. Measured for small and large items of a
+/// directory and of an S3 server: 100,000 to 250,000.
 const REQUEST: f64 = 131_072.0;
 
 /// How many keys a listing has in an answer.
 const LISTED: u64 = 1_000;
 
-/// How many times a loop lists a key: the producer cuts pages off a listing, and the worker that checks a page lists it again.
+/// How many times a loop lists a key: the producer cuts pages off a listing, and the worker that checks a page lists it
+/// again.
 const LISTINGS: u64 = 2;
 
 /// What a loop still needs.
@@ -78,7 +80,8 @@ impl Need {
     }
 }
 
-/// What the loop of checks that is under way still needs; `None` where none is, or only some items are checked once more.
+/// What the loop of checks that is under way still needs; `None` where none is, or only some items are checked once
+/// more.
 ///
 /// # Errors
 /// When the catalogue cannot be read.

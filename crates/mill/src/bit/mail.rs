@@ -44,7 +44,8 @@ pub struct ReportMail {
 }
 
 impl ReportMail {
-    /// The mail on a report that is stored at `place`; `None` where the account names no address, or the report is a success.
+    /// The mail on a report that is stored at `place`; `None` where the account names no address, or the report is a
+    /// success.
     ///
     /// # Errors
     /// With one sentence, when the catalogue cannot be read.

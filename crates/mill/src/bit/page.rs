@@ -29,7 +29,8 @@ use crate::worker::{Lease, Processed, Processor};
 /// How many keys a page has at most.
 const MOST_KEYS: usize = 1_000;
 
-/// After what time a page ends where it is: a worker that is to stop has more time than that, so that little is checked twice.
+/// After what time a page ends where it is: a worker that is to stop has more time than that, so that little is checked
+/// twice.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
 /// How long the pages wait that come after those which were not read in the last loop.
@@ -331,7 +332,8 @@ impl Checker {
         Step::Right(Box::new(evidence::unread(item, records, &sources).1))
     }
 
-    /// Reads again what is recorded: an item of which that is not what it was when its bytes were looked at is checked alone.
+    /// Reads again what is recorded: an item of which that is not what it was when its bytes were looked at is checked
+    /// alone.
     async fn confirm(
         &self,
         place: &Place,

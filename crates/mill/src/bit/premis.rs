@@ -1,8 +1,8 @@
 //! The checks of a report as PREMIS events.
 //!
-//! The document is that of PREMIS 3.0 (Library of Congress): its events, in the order of the report, then the agent. Each event is of the
-//! type `fixity check`, with the outcome `success`, `fail` or `warning` (vocabulary *eventOutcome*). It is made event by event: a
-//! space of any size needs the memory of one.
+//! The document is that of PREMIS 3.0 (Library of Congress): its events, in the order of the report, then the agent.
+//! Each event is of the type `fixity check`, with the outcome `success`, `fail` or `warning` (vocabulary
+//! *eventOutcome*). It is made event by event: a space of any size needs the memory of one.
 
 use std::borrow::Cow;
 

@@ -138,7 +138,8 @@ impl Repairer {
         Err(Stop::Failed(format!("the written content was read back and is not the intended content: {verdict}")))
     }
 
-    /// Puts a repair off that the mill has started, where those are stopped by now. What has begun to write is worse half done.
+    /// Puts a repair off that the mill has started, where those are stopped by now. What has begun to write is worse
+    /// half done.
     async fn check_stops(&self, place: &Place, repair: &Repair) -> Result<(), Stop> {
         let may_wait = repair.is_automatic && repair.source.is_none();
         if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
@@ -147,7 +148,8 @@ impl Repairer {
         Ok(())
     }
 
-    /// The first other copy that is good, of those that the content index has; the store that the task names, if it names one.
+    /// The first other copy that is good, of those that the content index has; the store that the task names, if it
+    /// names one.
     async fn good_copy(&self, task: &TakenTask, item: &Item, target: &ReadCopy, lease: &Lease) -> Result<Good, Stop> {
         let subject = &task.subject;
         let account = self.checker.accounts.get(&subject.account);

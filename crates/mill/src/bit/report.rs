@@ -1,8 +1,9 @@
 //! The report on a space as files: a table of its items and one of its coverage (TSV), and both as one document (JSON).
 //!
-//! A TSV has one line for each row, its fields separated by tabs, and a first line with the names of the columns. In a field a
-//! backslash, a tab, a line feed and a carriage return are written `\\`, `\t`, `\n` and `\r`. Keys are percent-encoded (RFC 3986),
-//! so that any bytes are text. Both files are made row by row: a space of any size needs the memory of one row.
+//! A TSV has one line for each row, its fields separated by tabs, and a first line with the names of the columns. In a
+//! field a backslash, a tab, a line feed and a carriage return are written `\\`, `\t`, `\n` and `\r`. Keys are
+//! percent-encoded (RFC 3986), so that any bytes are text. Both files are made row by row: a space of any size needs
+//! the memory of one row.
 
 use jiff::Timestamp;
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};

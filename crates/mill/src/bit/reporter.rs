@@ -263,7 +263,8 @@ impl Reporter {
     }
 }
 
-/// Whether the check of an item failed in a run: one that is looked at again by now keeps the failures that it had before.
+/// Whether the check of an item failed in a run: one that is looked at again by now keeps the failures that it had
+/// before.
 fn has_failed(item: &LeftItem, run: &BitRun) -> bool {
     let mut failed = item.errors.iter().map(|error| error.time);
     failed.any(|time| time >= run.started && run.ended.is_none_or(|ended| time <= ended))

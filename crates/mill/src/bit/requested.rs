@@ -60,8 +60,8 @@ pub fn task_of(account: &Account, error: &BitError) -> Option<TaskSubject> {
     })
 }
 
-/// Starts what is requested to be done about a copy of an account of which something is known to be wrong. A worker does
-/// it.
+/// Starts what is requested to be done about a copy of an account of which something is known to be wrong. A worker
+/// does it.
 ///
 /// # Errors
 /// Where it is no remedy for what was found, or the catalogue cannot be written.

@@ -1,7 +1,7 @@
 //! Checks on request, by workers: of an item, or of a space, page by page.
 //!
-//! They read everything, whatever the policy of the store asks for, as a check in the foreground does, and wait for no round. A page
-//! ends in time, so that a worker has the next one of the same space only after what waits beside it.
+//! They read everything, whatever the policy of the store asks for, as a check in the foreground does, and wait for no
+//! round. A page ends in time, so that a worker has the next one of the same space only after what waits beside it.
 
 use std::time::Duration;
 

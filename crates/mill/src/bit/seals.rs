@@ -1,6 +1,8 @@
-//! The seal of a report: it names the files of the report by their hashes, and the seal before it in the chain of the account.
+//! The seal of a report: it names the files of the report by their hashes, and the seal before it in the chain of the
+//! account.
 //!
-//! The seal is a JSON document beside the report. Its hash is the SHA-256 of its bytes, so that any program can follow the chain.
+//! The seal is a JSON document beside the report. Its hash is the SHA-256 of its bytes, so that any program can follow
+//! the chain.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -88,7 +90,8 @@ impl SealDocument {
 }
 
 impl Checker {
-    /// Stores the seals of the reports on a space beside them: those of which a process has recorded the report, and no more.
+    /// Stores the seals of the reports on a space beside them: those of which a process has recorded the report, and no
+    /// more.
     pub(super) async fn store_seals(&self, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
         let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
         let account = &subject.account;

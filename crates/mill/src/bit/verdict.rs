@@ -25,8 +25,8 @@ pub enum Sighting {
     Present(Fixity),
 }
 
-/// Everything that is known of one copy. What the index and the audit log say is read again before a verdict, after the store
-/// was looked at.
+/// Everything that is known of one copy. What the index and the audit log say is read again before a verdict, after the
+/// store was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
     /// C: the content, read now and hashed by every algorithm that the others have, and SHA-256.
@@ -35,8 +35,8 @@ pub struct Sources {
     pub store: Sighting,
     /// I: the content index; `None` where it has no row, or one of a deleted copy.
     pub index: Option<Fixity>,
-    /// A: the last settled event of the audit log; `None` where there is none, or where it is a deletion. One without a digest
-    /// counts as absent.
+    /// A: the last settled event of the audit log; `None` where there is none, or where it is a deletion. One without a
+    /// digest counts as absent.
     pub audit: Option<Fixity>,
 }
 
@@ -338,8 +338,8 @@ pub struct Verdict {
     pub result: CheckResult,
     /// What was found. Of a success this is [`Finding::Proven`] alone, of nothing [`Finding::Absent`] alone.
     pub findings: BTreeSet<Finding>,
-    /// How the bytes were proven to be what the record says; `None` where they were not. A failure may have one: what is wrong
-    /// then is the record, or the checksum of the store.
+    /// How the bytes were proven to be what the record says; `None` where they were not. A failure may have one: what
+    /// is wrong then is the record, or the checksum of the store.
     pub proof: Option<Proof>,
     /// What can be done about it.
     pub offers: Vec<Offer>,

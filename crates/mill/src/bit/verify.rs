@@ -80,8 +80,8 @@ impl Checker {
     /// Checks what is in a scope, and says what is wrong as it is found.
     ///
     /// # Errors
-    /// With one sentence, where there is no such scope, or a store cannot be listed, or the catalogue written. What was checked
-    /// until then is written.
+    /// With one sentence, where there is no such scope, or a store cannot be listed, or the catalogue written. What was
+    /// checked until then is written.
     pub async fn verify(&self, scope: &Scope, say: &mut (dyn FnMut(Said) + Send)) -> Result<Totals, String> {
         let account = self.account_of(scope)?;
         let spaces = match &scope.space {

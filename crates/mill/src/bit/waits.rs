@@ -1,5 +1,5 @@
-//! Why a bit error is not repaired yet, and what a person does about that: the one place for the words of pages, API and command
-//! line.
+//! Why a bit error is not repaired yet, and what a person does about that: the one place for the words of pages, API
+//! and command line.
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
@@ -93,8 +93,8 @@ pub struct Wait {
     pub reason: WaitReason,
     /// The same in sentences.
     pub why: String,
-    /// What a person does about it, or that it goes on by itself: sentences; empty where that is only what can be decided about the bit
-    /// error.
+    /// What a person does about it, or that it goes on by itself: sentences; empty where that is only what can be
+    /// decided about the bit error.
     pub act: String,
     /// Whether something may be decided about the bit error now: nothing that was decided is under way.
     pub may_decide: bool,

@@ -44,8 +44,8 @@ pub fn space(source: SpaceState, destination: SpaceState) -> SpaceAction {
 pub struct StoredItem {
     /// Its size in bytes.
     pub size: u64,
-    /// Its digests: those that the store keeps of the whole content, and those in the content index where that is of the state
-    /// which the store has.
+    /// Its digests: those that the store keeps of the whole content, and those in the content index where that is of
+    /// the state which the store has.
     pub digests: Digests,
     /// What a user says of it, in the form in which both stores can hold it.
     pub user: UserProperties,
@@ -83,7 +83,8 @@ pub enum Action {
     Foreign,
 }
 
-/// What to do to the copy of an item, by what the source and the destination have, and what the index says of the source.
+/// What to do to the copy of an item, by what the source and the destination have, and what the index says of the
+/// source.
 #[must_use]
 pub fn item(source: Option<&StoredItem>, record: Record, destination: Option<&StoredItem>) -> Action {
     match (source, record, destination) {

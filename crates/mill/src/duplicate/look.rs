@@ -26,8 +26,8 @@ impl Side {
         Ok(Self { properties, index, audit })
     }
 
-    /// Whether all that is recorded is of the state that the store has. Where only the audit log has a record, which has no entity
-    /// tag, a checksum of the store says so.
+    /// Whether all that is recorded is of the state that the store has. Where only the audit log has a record, which
+    /// has no entity tag, a checksum of the store says so.
     pub(super) fn is_as_recorded(&self) -> bool {
         let Some(properties) = &self.properties else { return false };
         let is_of_audit = self.audit.as_ref().is_none_or(|audit| {
@@ -58,8 +58,8 @@ impl Side {
         self.index.as_ref().map(|index| index.seq).or(self.audit.as_ref().map(|audit| audit.seq))
     }
 
-    /// Whether what was seen lasts: no change of the item is under way in its store, and a second look sees the same. Between a
-    /// change and its record, the one who looks finds both apart.
+    /// Whether what was seen lasts: no change of the item is under way in its store, and a second look sees the same.
+    /// Between a change and its record, the one who looks finds both apart.
     pub(super) async fn is_at_rest(
         &self,
         catalogue: &Catalogue,

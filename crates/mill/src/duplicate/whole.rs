@@ -1,8 +1,8 @@
-//! Objects of OCFL are copied so that a reader of the copy sees whole ones: content before the inventory of its version, that
-//! before the root inventory, and that before its sidecar.
+//! Objects of OCFL are copied so that a reader of the copy sees whole ones: content before the inventory of its
+//! version, that before the root inventory, and that before its sidecar.
 //!
-//! What an inventory names was stored before it. So what the source lists after the inventory was looked at is all of it, and the
-//! inventory is copied once the destination lists the same.
+//! What an inventory names was stored before it. So what the source lists after the inventory was looked at is all of
+//! it, and the inventory is copied once the destination lists the same.
 
 use std::sync::Arc;
 use std::time::Duration;

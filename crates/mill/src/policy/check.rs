@@ -86,7 +86,8 @@ pub(super) fn faults(pairs: &BTreeSet<Pair>, stores: &BTreeSet<StoreId>) -> Vec<
     faults
 }
 
-/// The first circle of two stores or more, by its stores; going back from each copy to its source, of which the first counts.
+/// The first circle of two stores or more, by its stores; going back from each copy to its source, of which the first
+/// counts.
 fn circle(sources: &BTreeMap<&StoreId, Vec<&StoreId>>) -> Option<Fault> {
     let mut done = BTreeSet::new();
     for start in sources.keys() {

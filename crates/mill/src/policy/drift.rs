@@ -1,7 +1,7 @@
 //! A policy file that was changed beside the editor: what takes effect at once, and what waits for an admin.
 //!
-//! What such a change adds is done. What it takes away, redirects or ignores is not, until an admin agrees: a user who can write the
-//! file cannot end the copies of an account.
+//! What such a change adds is done. What it takes away, redirects or ignores is not, until an admin agrees: a user who
+//! can write the file cannot end the copies of an account.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,8 @@ pub struct Waiting {
     pub begins: BTreeSet<Pair>,
 }
 
-/// What comes of a policy that was found in place of the one in force. Both can be carried out by an account with these stores.
+/// What comes of a policy that was found in place of the one in force. Both can be carried out by an account with these
+/// stores.
 #[must_use]
 pub fn drift(in_force: &Policy, found: &Policy, stores: &BTreeSet<StoreId>) -> Drift {
     let mut waiting = Vec::new();

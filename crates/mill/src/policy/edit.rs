@@ -1,4 +1,5 @@
-//! Changing the policy of an account: what a change would do, and saving it where no other user has changed it meanwhile.
+//! Changing the policy of an account: what a change would do, and saving it where no other user has changed it
+//! meanwhile.
 
 use std::collections::BTreeSet;
 
@@ -161,8 +162,8 @@ pub async fn save(
     if files.version(last) != version {
         return Err(conflict());
     }
-    // Where this process dies between two of these steps, the mill finds files that were changed: what they add is done, and
-    // what they take away waits for an admin.
+    // Where this process dies between two of these steps, the mill finds files that were changed: what they add is
+    // done, and what they take away waits for an admin.
     let text = rewrite_policy(&new.policy, files.policy.as_deref().unwrap_or_default());
     if files.policy.as_deref() != Some(text.as_bytes()) && (new.is_listed || files.policy.is_some()) {
         let name = policy_file(&account.name);

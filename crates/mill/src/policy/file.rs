@@ -79,7 +79,8 @@ pub fn read_policy(bytes: &[u8]) -> Result<Policy, FileError> {
     })
 }
 
-/// What a policy file has besides a policy: keys of another program, or misspelt ones. Of a file that is no policy, nothing.
+/// What a policy file has besides a policy: keys of another program, or misspelt ones. Of a file that is no policy,
+/// nothing.
 #[must_use]
 pub fn other_keys(bytes: &[u8]) -> BTreeMap<String, Value> {
     let mut keys: BTreeMap<String, Value> = read(bytes).unwrap_or_default();

@@ -78,8 +78,8 @@ pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Accoun
     compare(catalogue, source, account).await.map(|read| read.now).map_err(|error| error.to_string())
 }
 
-/// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or cannot be
-/// read, the policy that was in force stays.
+/// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or
+/// cannot be read, the policy that was in force stays.
 ///
 /// # Errors
 /// With a sentence that names the file, where there is no policy from before; and when the catalogue is away.

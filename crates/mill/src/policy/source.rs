@@ -25,8 +25,8 @@ pub enum PolicySource {
 }
 
 impl PolicySource {
-    /// Waits until no other process of ours changes files, and keeps others waiting as long as the answer lives. In a space, the
-    /// store's own conditions do that.
+    /// Waits until no other process of ours changes files, and keeps others waiting as long as the answer lives. In a
+    /// space, the store's own conditions do that.
     ///
     /// # Errors
     /// With a sentence that names the file.
@@ -41,8 +41,8 @@ impl PolicySource {
         locked.map(Some).map_err(|error| failed(&error))
     }
 
-    /// Writes a file whole, where its content is still the one that is expected, or it is still missing; the answer is whether it
-    /// was.
+    /// Writes a file whole, where its content is still the one that is expected, or it is still missing; the answer is
+    /// whether it was.
     ///
     /// # Errors
     /// With a sentence that names the file.
@@ -87,7 +87,8 @@ impl PolicySource {
         }
     }
 
-    /// The content of a file; `None` where it does not exist. Of one that is too long, the beginning, which is too long, too.
+    /// The content of a file; `None` where it does not exist. Of one that is too long, the beginning, which is too
+    /// long, too.
     ///
     /// # Errors
     /// With a sentence that names the file.

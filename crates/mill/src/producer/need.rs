@@ -6,7 +6,8 @@ use queuekeeper_store::store::Listed;
 
 use crate::merge::Both;
 
-/// Whether an item gets a task: unless both stores have it as the index says, and the index says that they have the same.
+/// Whether an item gets a task: unless both stores have it as the index says, and the index says that they have the
+/// same.
 pub(super) fn needs_task(
     both: &Both,
     known: Option<&IndexedItem>,

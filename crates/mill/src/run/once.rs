@@ -12,8 +12,8 @@ use crate::producer::{PRODUCER, Step};
 use crate::stats::{self, noop};
 
 impl Mill {
-    /// Goes on with the loop until it is done, waits, cannot go on, or is to stop. The next loop is for the next call, however soon it
-    /// is due.
+    /// Goes on with the loop until it is done, waits, cannot go on, or is to stop. The next loop is for the next call,
+    /// however soon it is due.
     ///
     /// # Errors
     /// When the catalogue or a store cannot be read; what was done is saved.

@@ -26,7 +26,8 @@ use crate::stores::AccountStores;
 use crate::worker::{Processor, Times, Workers};
 
 impl Mill {
-    /// The stores with the limits of the accounts, which hold for all that goes through these and their clones together.
+    /// The stores with the limits of the accounts, which hold for all that goes through these and their clones
+    /// together.
     pub(super) fn account_stores(&self) -> AccountStores {
         let Self { catalogue, accounts, stores, metrics, .. } = self;
         AccountStores::new(catalogue.clone(), accounts, stores.clone(), metrics.clone())

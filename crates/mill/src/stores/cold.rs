@@ -16,8 +16,8 @@ use crate::limits::{ColdStore, RestoreSettings};
 /// The least wait for a budget of which there will be enough.
 const LEAST_WAIT: Duration = Duration::from_mins(1);
 
-/// For how long a restore that has not ended in time is not requested again: as long as a task takes to fail for good, and then
-/// some.
+/// For how long a restore that has not ended in time is not requested again: as long as a task takes to fail for good,
+/// and then some.
 const NOT_AGAIN: Duration = Duration::from_hours(24);
 
 /// What a store of which reading costs is read with.

@@ -58,7 +58,8 @@ impl Elsewhere {
     }
 }
 
-/// The same content, which ends with an error where it has another digest: so the fault is found with the store that has it.
+/// The same content, which ends with an error where it has another digest: so the fault is found with the store that
+/// has it.
 fn checked(chunks: Chunks, expected: Digest, damaged: String) -> Chunks {
     let hashers = Hashers::new([expected.algorithm()]);
     let parts = Some((chunks, hashers, expected, damaged));

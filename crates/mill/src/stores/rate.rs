@@ -14,7 +14,8 @@ const SIGN: Duration = Duration::from_secs(10);
 /// The longest time that one take costs, in seconds.
 const LONGEST: f64 = 86_400.0;
 
-/// So much a second for all callers together: what is taken is paid for by those who take after it. What was not taken is not saved up.
+/// So much a second for all callers together: what is taken is paid for by those who take after it. What was not taken
+/// is not saved up.
 #[derive(Debug)]
 pub(super) struct Rate {
     a_second: f64,

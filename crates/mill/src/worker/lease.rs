@@ -16,8 +16,8 @@ pub struct Times {
     pub lease: Duration,
     /// After how long without progress a worker gives up.
     pub stall: Duration,
-    /// How long before the end of its lease a worker ends its own requests: longer than one that was sent may take to have its
-    /// effect.
+    /// How long before the end of its lease a worker ends its own requests: longer than one that was sent may take to
+    /// have its effect.
     pub margin: Duration,
     /// The first wait after all queues were empty; it doubles to the longest one.
     pub shortest_wait: Duration,
@@ -55,7 +55,8 @@ impl Lease {
         Self { progress: Arc::default(), ended: CancellationToken::new() }
     }
 
-    /// Says that the work goes on: bytes came, a page was listed. Without it, the work is ended after the time for a stall.
+    /// Says that the work goes on: bytes came, a page was listed. Without it, the work is ended after the time for a
+    /// stall.
     pub fn progressed(&self) {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
@@ -66,8 +67,8 @@ impl Lease {
         &self.ended
     }
 
-    /// Extends the lease while there is progress. It ends, and the answer is why, when there was none for too long, or when
-    /// the task is not ours any more. Until then, what goes on is ended in time before the lease does.
+    /// Extends the lease while there is progress. It ends, and the answer is why, when there was none for too long, or
+    /// when the task is not ours any more. Until then, what goes on is ended in time before the lease does.
     pub(super) async fn keep(
         &self,
         catalogue: &Catalogue,

@@ -18,8 +18,9 @@ impl Order {
         Self { queues, accounts, takes: 0 }
     }
 
-    /// Where the next take looks, one after the other, until it finds tasks. The queues in their order, but for one take in ten,
-    /// which begins at each of the later ones in turn; the accounts in turn, each take at the one behind that of the last.
+    /// Where the next take looks, one after the other, until it finds tasks. The queues in their order, but for one
+    /// take in ten, which begins at each of the later ones in turn; the accounts in turn, each take at the one behind
+    /// that of the last.
     pub(super) fn next(&mut self) -> Vec<(Queue, String)> {
         let (turn, rest) = (self.takes / SHARE, self.takes % SHARE);
         let later = u64::try_from(self.queues.len()).unwrap_or(u64::MAX).saturating_sub(1).max(1);

@@ -1,5 +1,5 @@
-//! What lies where, by a plain walk of directories and the plain list of a bucket, with the digests of `sha256sum`; and what the
-//! audit log says, by the database's own client. Nothing here is the mill's.
+//! What lies where, by a plain walk of directories and the plain list of a bucket, with the digests of `sha256sum`; and
+//! what the audit log says, by the database's own client. Nothing here is the mill's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Content rots at random, while those who check and repair it are killed: each that rotted is found and repaired once, and nothing
-//! else is written over.
+//! Content rots at random, while those who check and repair it are killed: each that rotted is found and repaired once,
+//! and nothing else is written over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -34,7 +34,8 @@ on_all! {
             let lies = Item::new(ASIDE.parse().unwrap(), found.kept_as.parse().unwrap());
             (found, lies)
         };
-        // One was begun by a process that died, one never arrived, one is no longer what was put there, one is no concern of ours.
+        // One was begun by a process that died, one never arrived, one is no longer what was put there, one is no
+        // concern of ours.
         assert!(catalogue.leave_aside(aside("begun").await.0.id).await.unwrap());
         let replica_itself = &world.bare[&replica()];
         replica_itself.delete(&aside("gone").await.1, None).await.unwrap();

@@ -52,7 +52,8 @@ static DATABASES: LazyLock<Postgres> = LazyLock::new(Postgres::start);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Runs each test with two directories and SQLite, and twice with a bucket and PostgreSQL: as what is copied to, and from.
+/// Runs each test with two directories and SQLite, and twice with a bucket and PostgreSQL: as what is copied to, and
+/// from.
 macro_rules! on_all {
     ($(async fn $name:ident($world:ident: World) $body:block)*) => {
         $(

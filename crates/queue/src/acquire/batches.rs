@@ -108,9 +108,9 @@ impl Queue {
 }
 
 impl BatchPoll {
-    /// Has each batch whose jobs are to be created marked as one that [`Queue::expand`] creates them for, in the `multi`
-    /// that acquires it: another daemon of ours goes on with it where this one is stopped. A batch of a held collection is
-    /// set Held instead.
+    /// Has each batch whose jobs are to be created marked as one that [`Queue::expand`] creates them for, in the
+    /// `multi` that acquires it: another daemon of ours goes on with it where this one is stopped. A batch of a held
+    /// collection is set Held instead.
     #[must_use]
     pub fn expanded(mut self) -> Self {
         self.is_expanded = true;

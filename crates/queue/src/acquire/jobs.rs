@@ -152,8 +152,8 @@ impl JobPoll {
         self.next_if(now, |_| true).await
     }
 
-    /// The same of the jobs for which `is_wanted` holds; the others are left as they are, and not looked at again by this
-    /// poll. A job that an earlier call locked comes in any case.
+    /// The same of the jobs for which `is_wanted` holds; the others are left as they are, and not looked at again by
+    /// this poll. A job that an earlier call locked comes in any case.
     ///
     /// # Errors
     /// As [`Self::next`].

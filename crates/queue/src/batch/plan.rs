@@ -64,8 +64,8 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Invalid`] for a batch without jobs, of which there is nothing to report, and for one without
-    /// `states/batch-processing`, by which the daemons see that it is due; [`Error::Transition`] for a batch that is not
-    /// Failed; else as [`Queue::plan_batch_change`].
+    /// `states/batch-processing`, by which the daemons see that it is due; [`Error::Transition`] for a batch that is
+    /// not Failed; else as [`Queue::plan_batch_change`].
     pub async fn plan_report_again(
         &self,
         target: impl Into<BatchTarget>,

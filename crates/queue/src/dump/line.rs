@@ -35,8 +35,8 @@ pub struct Header {
     pub left_out: Vec<String>,
     /// The number that the next sequential creation below each of these would have got.
     pub next: BTreeMap<String, u32>,
-    /// How far the creation of their jobs was, of the batches whose jobs were being created when the dump was begun. What
-    /// is read later may have more jobs, never fewer: a load does not lose a row.
+    /// How far the creation of their jobs was, of the batches whose jobs were being created when the dump was begun.
+    /// What is read later may have more jobs, never fewer: a load does not lose a row.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "expansions")]
     pub expansions: BTreeMap<BatchId, ExpansionNote>,
 }

@@ -30,8 +30,8 @@ const WINDOW: usize = 2048;
 /// How many reads a request has at most.
 const READS_A_REQUEST: usize = 128;
 
-/// How many answers the size of the next ones is estimated from. The window moves on: what comes into it need not be like what was
-/// in it some windows ago, and a large value among so many makes the next requests small.
+/// How many answers the size of the next ones is estimated from. The window moves on: what comes into it need not be
+/// like what was in it some windows ago, and a large value among so many makes the next requests small.
 const REMEMBERED: f64 = 256.0;
 
 /// Which part of the queries that wait in the window a request may have; with more they would not be a sample of the

@@ -20,7 +20,8 @@ pub struct Finding<'a> {
     pub fault: Fault,
     /// What is seen, in a sentence.
     pub how: &'static str,
-    /// How to fix it as it is seen here, where the fault has several forms; `None` where the fault's own fix is for all.
+    /// How to fix it as it is seen here, where the fault has several forms; `None` where the fault's own fix is for
+    /// all.
     pub fix: Option<&'static str>,
     /// Since when it is there.
     pub since: Since,

@@ -43,8 +43,8 @@ impl<S: State> StateLimits<S> {
 }
 
 /// How long each condition may last before it counts as a fault. The defaults are in [`Limits::default`], and those by
-/// state beside the states ([`JobState::default_lock_limit`], [`JobState::default_stuck_limit`]): they are long enough for
-/// an object of 500 GB and a batch of tens of thousands of jobs.
+/// state beside the states ([`JobState::default_lock_limit`], [`JobState::default_stuck_limit`]): they are long enough
+/// for an object of 500 GB and a batch of tens of thousands of jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How long a fault by shape must last: the daemons change a job in separate writes.

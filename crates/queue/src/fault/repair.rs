@@ -13,14 +13,15 @@ impl Fault {
         self.spec().repair
     }
 
-    /// Whether a program may repair it without a person who looks at the item: the repair only creates or removes an entry
-    /// or a reference, and all that it writes follows from the job's own znodes.
+    /// Whether a program may repair it without a person who looks at the item: the repair only creates or removes an
+    /// entry or a reference, and all that it writes follows from the job's own znodes.
     #[must_use]
     pub fn may_be_repaired_unattended(self) -> bool {
         self.spec().is_unattended
     }
 
-    /// The same as [`Fault::repair_kind`] for one item that shows it: the right values follow for some items, and never for others.
+    /// The same as [`Fault::repair_kind`] for one item that shows it: the right values follow for some items, and never
+    /// for others.
     #[must_use]
     pub fn repair_kind_of(self, item: &Path) -> RepairKind {
         match (self, item) {

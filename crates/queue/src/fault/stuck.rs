@@ -51,7 +51,8 @@ pub fn detect_state(
         let folder = Path::StateFolder(state.into());
         std::iter::once(folder).chain(oldest()).collect()
     };
-    // What a daemon that takes jobs of the state does not take waits for the store. Which store a job is for is not known.
+    // What a daemon that takes jobs of the state does not take waits for the store. Which store a job is for is not
+    // known.
     let is_store_held = facts.stop == Some(Stop::StoreHeld);
     let is_explained = is_store_held && facts.is_served && facts.locked == 0;
     if let Some(due_ms) = facts.oldest_due_ms.filter(|_| !is_explained) {

@@ -91,8 +91,8 @@ impl Queue {
         Ok(plan.changed(Some(&committed)))
     }
 
-    /// Changes a job that we hold: in one round trip where no other client has changed it since our last step, else in two.
-    /// The job is as it was before.
+    /// Changes a job that we hold: in one round trip where no other client has changed it since our last step, else in
+    /// two. The job is as it was before.
     async fn change_under(
         &self,
         locked: &LockedJob,

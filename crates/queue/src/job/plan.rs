@@ -83,7 +83,8 @@ impl JobPlan {
                 None => transaction.create(node(JobNode::Priority), priority.to_string()),
             };
         }
-        // An entry that is not where the job's priority has it was perhaps moved by a change of that since the job was read.
+        // An entry that is not where the job's priority has it was perhaps moved by a change of that since the job was
+        // read.
         if edit.priority.is_none()
             && !context.entries.contains(&(self.from, location.old))
             && let Some(stat) = job.stat(JobNode::Priority)
@@ -176,8 +177,8 @@ impl Queue {
     }
 
     /// Plans a change under a lock without a look, where a step of ours left all that is around the job as it must be;
-    /// `None` where that is not known, or more than that would have to be looked at. What another changed since makes the
-    /// transaction be refused.
+    /// `None` where that is not known, or more than that would have to be looked at. What another changed since makes
+    /// the transaction be refused.
     pub(super) fn plan_unseen(locked: &LockedJob, edit: JobEdit<'_>) -> Option<JobPlan> {
         if !locked.is_regular || edit.may_lead_to_pending() {
             return None;

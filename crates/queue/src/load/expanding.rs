@@ -1,9 +1,9 @@
 //! Batches whose jobs were being created while the dump was taken.
 //!
-//! A dump is no snapshot: how far the creation of jobs is, the batches, and the jobs are read one after another. A batch
-//! that was not acquired when it was read may have jobs, which its daemon would create a second time: they are left out.
-//! One that was in Processing may lack jobs although nothing was said of it yet: it is noted, and the batch daemon, which
-//! leaves out the rows whose jobs exist, creates the rest.
+//! A dump is no snapshot: how far the creation of jobs is, the batches, and the jobs are read one after another. A
+//! batch that was not acquired when it was read may have jobs, which its daemon would create a second time: they are
+//! left out. One that was in Processing may lack jobs although nothing was said of it yet: it is noted, and the batch
+//! daemon, which leaves out the rows whose jobs exist, creates the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -161,8 +161,8 @@ impl Path {
         Self::Own(PROGRESS.into())
     }
 
-    /// The znode that says what the process of a session is downloading: `/queuekeeper/progress/SESSION`, in hexadecimal
-    /// digits.
+    /// The znode that says what the process of a session is downloading: `/queuekeeper/progress/SESSION`, in
+    /// hexadecimal digits.
     #[must_use]
     pub fn progress(session: i64) -> Self {
         Self::Own(format!("{PROGRESS}/{session:x}").into())
@@ -218,8 +218,8 @@ impl Path {
         }
     }
 
-    /// The znode that says that a volume of working storage belongs to this tree, `/queuekeeper/volumes/VOLUME`; `None` for
-    /// a name that no znode can have.
+    /// The znode that says that a volume of working storage belongs to this tree, `/queuekeeper/volumes/VOLUME`; `None`
+    /// for a name that no znode can have.
     #[must_use]
     pub fn volume(volume: &str) -> Option<Self> {
         Self::own(&format!("{VOLUMES}/{volume}"))

@@ -266,8 +266,8 @@ mod tests {
 
     const JOB: &str = "/jobs/jid0000000001";
 
-    /// What the removal of these znodes does; a number behind a path is that of the session that owns it. Each znode has
-    /// the length of its path as its version, so that no two are alike.
+    /// What the removal of these znodes does; a number behind a path is that of the session that owns it. Each znode
+    /// has the length of its path as its version, so that no two are alike.
     fn removed(nodes: &[(&str, i64)], even_if_locked: bool) -> Result<String, Error> {
         let limits = Limits::default();
         let options = RepairOptions { limits: &limits, now: jiff::Timestamp::UNIX_EPOCH, even_if_locked };

@@ -16,8 +16,8 @@ const MOST_FILES: usize = 8;
 /// How much of a file's name is kept, in bytes: all of it together stays far below what a znode takes.
 const MOST_NAME_BYTES: usize = 255;
 
-/// `/queuekeeper/progress/SESSION`: what a process is downloading. It is written each second while that changes, and ends
-/// with the session.
+/// `/queuekeeper/progress/SESSION`: what a process is downloading. It is written each second while that changes, and
+/// ends with the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProgressNote {
     /// The jobs that are in Downloading there, some of them.

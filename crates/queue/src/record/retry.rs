@@ -23,7 +23,8 @@ pub struct Retry {
     pub attempts: u32,
     /// Before when no daemon of ours takes it.
     pub not_before: Timestamp,
-    /// Since when it has waited for more working storage, where that is why it was given back: no attempt has failed then.
+    /// Since when it has waited for more working storage, where that is why it was given back: no attempt has failed
+    /// then.
     pub waits_since: Option<Timestamp>,
     /// What the last attempt failed by, one sentence.
     pub why: String,

@@ -31,7 +31,8 @@ pub struct Submission<'a> {
     pub parts: Option<u64>,
     /// A note for people; empty for none.
     pub note: Cow<'a, str>,
-    /// The addresses that the report is mailed to instead of the profile's, as the depositor wrote them; empty for none.
+    /// The addresses that the report is mailed to instead of the profile's, as the depositor wrote them; empty for
+    /// none.
     pub notification: Cow<'a, str>,
 }
 

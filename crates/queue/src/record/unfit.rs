@@ -3,18 +3,20 @@
 /// How the message ends of a job whose deposit holds no file.
 pub const NOTHING_TO_STORE: &str = "holds no file, so there is nothing to store";
 
-/// The file that says until when an object is not to be given out; the message about one that cannot be read begins with it.
+/// The file that says until when an object is not to be given out; the message about one that cannot be read begins
+/// with it.
 pub const EMBARGO: &str = "mrt-embargo.txt";
 
-/// What the message begins with about an entry that an archive must not have; with the reading or writing of one as well.
+/// What the message begins with about an entry that an archive must not have; with the reading or writing of one as
+/// well.
 pub const ENTRY: &str = "cannot unpack entry";
 
 /// How such a message goes on where the archive may be right, or came broken.
 const OF_TRANSFER: [&str; 4] =
     [": cannot read the archive: ", ": cannot write: ", ": the archive was cut off", ": the archive is damaged: "];
 
-/// Whether a message names what is wrong with the deposit itself, so that its job fails again however often it is resumed.
-/// Of other messages that is not known.
+/// Whether a message names what is wrong with the deposit itself, so that its job fails again however often it is
+/// resumed. Of other messages that is not known.
 #[must_use]
 pub fn fails_again(message: &str) -> bool {
     let is_of_entry = message.starts_with(ENTRY) && !OF_TRANSFER.iter().any(|why| message.contains(why));

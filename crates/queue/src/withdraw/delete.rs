@@ -12,8 +12,8 @@ use crate::transaction::{REQUEST_LIMIT_BYTES, Transaction};
 use super::{ATTEMPTS, Mark, Withdrawal, WithdrawalOutcome, WithdrawalProgress, is_about_jobs};
 
 impl Withdrawal<'_> {
-    /// Deletes the batch and these jobs of it, all that are to be deleted, in one transaction. Gives whether it was done:
-    /// it may be too large.
+    /// Deletes the batch and these jobs of it, all that are to be deleted, in one transaction. Gives whether it was
+    /// done: it may be too large.
     pub(super) async fn delete_at_once(
         &self,
         batch: &Batch,
@@ -36,8 +36,8 @@ impl Withdrawal<'_> {
         self.queue.commit(&transaction).await.map(|_| true)
     }
 
-    /// Deletes all jobs, and the batch with the last one. A job that another tool has released meanwhile is left out, and
-    /// the batch stays with it.
+    /// Deletes all jobs, and the batch with the last one. A job that another tool has released meanwhile is left out,
+    /// and the batch stays with it.
     pub(super) async fn delete(&mut self, mark: &Mark) -> Result<WithdrawalOutcome, Error> {
         let report = self.queue.batch_report(self.id()).await?;
         let all = self.queue.jobs_to_withdraw(&self.target, &report).await?;

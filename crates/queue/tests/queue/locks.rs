@@ -269,7 +269,8 @@ async fn a_worker_whose_answer_was_lost_does_not_take_the_lock_of_another_of_its
     let (second, _) = setting.queue.acquire_job(JobState::Pending, now()).await.unwrap();
     let second = second.unwrap();
     assert_eq!((first.id().number(), second.id().number()), (1, 2));
-    // A poll that is older than its notes on attempts reads the job's again before it takes it, in a request of its own.
+    // A poll that is older than its notes on attempts reads the job's again before it takes it, in a request of its
+    // own.
     tokio::time::sleep(Duration::from_millis(25)).await;
     setting.wire.arm(Some((Point::Unanswered(2), Cut::Short)));
     let third = slow.next(now()).await.unwrap();

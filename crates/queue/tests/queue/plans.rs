@@ -81,7 +81,8 @@ async fn a_job_is_not_released_while_its_own_batch_is_being_withdrawn_whichever_
     }
 }
 
-/// Another change of the priority moves the entry while a plan is made, between the look at the job and that at its entry.
+/// Another change of the priority moves the entry while a plan is made, between the look at the job and that at its
+/// entry.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plan_that_found_the_entry_elsewhere_is_refused_where_the_priority_has_changed_since() {
     let world = World::new(&borrowed(&nodes("Processing", &[(1, "Pending")]))).await;

@@ -90,12 +90,12 @@ impl<S: Store + ?Sized> Audited<S> {
         }
     }
 
-    /// Writes the intent that is made of what the store has, once no other change is under way there. Where none is made, there
-    /// is nothing to change: `None`.
+    /// Writes the intent that is made of what the store has, once no other change is under way there. Where none is
+    /// made, there is nothing to change: `None`.
     ///
     /// What was seen before the intent was written may have been changed until then, by a change that was recorded. A
-    /// change that can be repeated finds that out by its condition; for one that cannot, `is_once`, the store is looked at
-    /// again.
+    /// change that can be repeated finds that out by its condition; for one that cannot, `is_once`, the store is looked
+    /// at again.
     pub(super) async fn open(
         &self,
         target: &Target,

@@ -44,9 +44,9 @@ pub(super) enum Decision {
 /// Decides what became of a change, once nothing of it can happen any more.
 ///
 /// An item in the state that was seen before the change was not changed. One in another state was changed by it if the
-/// content is what was to be written: digests decide. What fits neither was changed by another client, before or after, and
-/// is *observed*. So is content that was there already and is the same as what was to be written, under a tag that does
-/// not differ: it may have been written anew.
+/// content is what was to be written: digests decide. What fits neither was changed by another client, before or after,
+/// and is *observed*. So is content that was there already and is the same as what was to be written, under a tag that
+/// does not differ: it may have been written anew.
 pub(super) fn decide(intent: &Intent, found: &Found) -> Decision {
     let (seen, now) = (intent.seen.as_ref(), found.etag());
     match intent.change {

@@ -14,8 +14,8 @@ use crate::digest::Digests;
 
 /// An open intent, and until when it is ours.
 ///
-/// Counted by our own clock from before the lease was requested, and given up a third of its length before its end: what
-/// is stopped then has stopped when another process may take over.
+/// Counted by our own clock from before the lease was requested, and given up a third of its length before its end:
+/// what is stopped then has stopped when another process may take over.
 pub(super) struct Lease {
     sink: Arc<dyn AuditSink>,
     length: Duration,
@@ -51,8 +51,8 @@ impl Lease {
         (extended + self.length).saturating_duration_since(Instant::now())
     }
 
-    /// Extends the lease, and writes down what the change has become. Where the record is away, it tries again as long as
-    /// the lease is safely ours.
+    /// Extends the lease, and writes down what the change has become. Where the record is away, it tries again as long
+    /// as the lease is safely ours.
     pub(super) async fn update(&self, change: impl FnOnce(&mut Intent) + Send) -> Result<(), String> {
         // The lock is held throughout, so that no earlier record comes after a later one.
         let mut state = self.state.lock().await;

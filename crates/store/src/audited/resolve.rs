@@ -36,8 +36,8 @@ pub(super) enum Unresolved {
 }
 
 impl<S: Store + ?Sized> Audited<S> {
-    /// Resolves all changes of this store that processes left when they died, each by a look at the store. To be called at
-    /// the start, and from time to time.
+    /// Resolves all changes of this store that processes left when they died, each by a look at the store. To be called
+    /// at the start, and from time to time.
     ///
     /// # Errors
     /// When the audit log cannot be read or written. What the store does not answer is counted, and left.

@@ -94,8 +94,8 @@ impl<S: Store + ?Sized> Audited<S> {
     /// Finds out whether an operation without an answer was done.
     ///
     /// # Errors
-    /// What the store has there, where that is not known yet: what was sent may still happen. Then the intent is left to the end
-    /// of its lease, after which nothing of it happens any more.
+    /// What the store has there, where that is not known yet: what was sent may still happen. Then the intent is left
+    /// to the end of its lease, after which nothing of it happens any more.
     async fn find_out(&self, lease: &Lease) -> Result<Done, String> {
         // Of a change that was interrupted, one look has to do.
         let wait_limit = if self.abort.is_cancelled() { Duration::ZERO } else { self.timing.wait_limit };

@@ -62,7 +62,8 @@ struct Pieces {
     count: usize,
 }
 
-/// Calls with each wanted name in a directory, those that continue others whole. The answer is whether there is a directory.
+/// Calls with each wanted name in a directory, those that continue others whole. The answer is whether there is a
+/// directory.
 fn each(
     directory: &Path,
     before: &Pieces,

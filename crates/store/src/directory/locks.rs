@@ -1,4 +1,5 @@
-//! Advisory locks, which hold the instant in which a file takes its place against other writers, of other processes, too.
+//! Advisory locks, which hold the instant in which a file takes its place against other writers, of other processes,
+//! too.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -75,8 +75,8 @@ fn encode(part: &[u8]) -> Vec<u8> {
     name
 }
 
-/// The part of a key that a name stands for; `None` if it stands for none. Pieces of one part are joined before, without
-/// their [`CONTINUED`].
+/// The part of a key that a name stands for; `None` if it stands for none. Pieces of one part are joined before,
+/// without their [`CONTINUED`].
 pub(super) fn decode(name: &[u8]) -> Option<Vec<u8>> {
     let mut part = Vec::with_capacity(name.len());
     let mut rest = name;

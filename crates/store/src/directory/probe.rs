@@ -23,7 +23,8 @@ pub(super) async fn probe(store: &DirectoryStore) -> Result<Capabilities, Error>
     let key = name.parse().map_err(|_| failed(ErrorKind::NotFound))?;
     let item = Item::new(space.clone(), key);
     let mut capabilities = Err(failed(ErrorKind::NoSpace));
-    // Another process may be probing at the same time, and delete the space at its end before anything of ours is in it.
+    // Another process may be probing at the same time, and delete the space at its end before anything of ours is in
+    // it.
     for _ in 0..ATTEMPTS {
         match store.create_space(&space).await {
             // It was there, and was deleted before it was looked at.

@@ -1,5 +1,5 @@
-//! What a directory cannot say of a file: its digests, and what a user says of it. Kept outside the content, in files of
-//! our own, so that the content's tree holds nothing but content.
+//! What a directory cannot say of a file: its digests, and what a user says of it. Kept outside the content, in files
+//! of our own, so that the content's tree holds nothing but content.
 //!
 //! A record belongs to one state of an item, and is named by its key and entity tag: it is written before the content
 //! appears and removed after it is gone, so that at every instant what is there has its own record, or none.

@@ -1,7 +1,7 @@
 //! Syncs of directories, each shared by those who wait for one of the same directory.
 //!
-//! A sync makes every name durable that the directory had when it began. Who comes while one is under way waits for its end,
-//! and then one of them syncs for all of them: of many writers into one directory, a few syncs serve all.
+//! A sync makes every name durable that the directory had when it began. Who comes while one is under way waits for its
+//! end, and then one of them syncs for all of them: of many writers into one directory, a few syncs serve all.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

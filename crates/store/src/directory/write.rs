@@ -43,7 +43,8 @@ pub(super) async fn receive(
     let begin = {
         let (core, item, condition, is_secret) = (Arc::clone(core), item.clone(), put.condition.clone(), put.is_secret);
         move || {
-            // What is refused in the end is better refused here, behind the first batch: small content is all there by now.
+            // What is refused in the end is better refused here, behind the first batch: small content is all there by
+            // now.
             core.check(&item, &condition)?;
             let file = temporary_file(core.temporary())?;
             if is_secret {

@@ -16,8 +16,9 @@ pub(super) enum Unnamed {
 }
 
 impl Object {
-    /// Removes what lies in a folder of content of a version and no inventory names; returns how many items that were. The
-    /// version must be decided: no inventory can come to name it then. The inventory is that of the version or of a later one.
+    /// Removes what lies in a folder of content of a version and no inventory names; returns how many items that were.
+    /// The version must be decided: no inventory can come to name it then. The inventory is that of the version or of a
+    /// later one.
     pub(super) async fn remove_unnamed(
         &self,
         version: u32,

@@ -21,8 +21,9 @@ impl Writer {
     ///
     /// # Errors
     /// [`OcflError::Conflict`] when another job made this version; what this one stored is removed then.
-    /// [`OcflError::Damaged`] when content that was stored is gone: another process took this writer for dead. After any other
-    /// error the version may have been made: begin it again with the same job, to finish it or to learn that it was.
+    /// [`OcflError::Damaged`] when content that was stored is gone: another process took this writer for dead. After
+    /// any other error the version may have been made: begin it again with the same job, to finish it or to learn that
+    /// it was.
     pub async fn commit(self) -> Result<u32, OcflError> {
         let Self { object, job, content, text, version, base, before, state, names, .. } = self;
         let folder = path::content_folder(version, content);
@@ -68,8 +69,8 @@ impl Writer {
 }
 
 impl Object {
-    /// Sees that all content that a version names is still in the folder of its job, and whether there is more in it: left by
-    /// an earlier attempt, or replaced. The sizes are by name.
+    /// Sees that all content that a version names is still in the folder of its job, and whether there is more in it:
+    /// left by an earlier attempt, or replaced. The sizes are by name.
     async fn check_content(&self, folder: &str, sizes: &Table) -> Result<bool, OcflError> {
         let mut named = Merged::new([sizes], b"");
         let gone = |record: &Record| {
@@ -100,8 +101,8 @@ impl Object {
         }
     }
 
-    /// Sees that all content is there that an inventory names in the folder of a version: its writer may have been taken for
-    /// dead, and have made the version all the same.
+    /// Sees that all content is there that an inventory names in the folder of a version: its writer may have been
+    /// taken for dead, and have made the version all the same.
     pub(super) async fn check_named(&self, version: u32, inventory: &Inventory) -> Result<(), OcflError> {
         let folder = format!("v{version}/content/");
         let mut named = inventory.content_within(&folder);

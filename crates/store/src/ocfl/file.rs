@@ -12,8 +12,8 @@ use crate::ocfl::object::{Object, Snapshot};
 use crate::store::{Chunks, Content, Properties};
 
 impl Object {
-    /// Opens content by its path in the object, such as a catalogue has recorded it with its digest. Its chunks end with an
-    /// error where the bytes do not have that digest, which is a SHA-512.
+    /// Opens content by its path in the object, such as a catalogue has recorded it with its digest. Its chunks end
+    /// with an error where the bytes do not have that digest, which is a SHA-512.
     ///
     /// # Errors
     /// [`OcflError::Missing`] for a path that no content can have; those of the store.
@@ -27,8 +27,8 @@ impl Object {
 }
 
 impl Snapshot {
-    /// Opens a file of a version. Its chunks end with an error where the bytes do not have the digest that the inventory
-    /// names: what came is the file only once they have ended without one.
+    /// Opens a file of a version. Its chunks end with an error where the bytes do not have the digest that the
+    /// inventory names: what came is the file only once they have ended without one.
     ///
     /// # Errors
     /// [`OcflError::Missing`] when the version or the file is not there; those of the store.

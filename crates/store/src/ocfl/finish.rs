@@ -17,8 +17,8 @@ pub(super) const DECLARATION: &str = "ocfl_object_1.1\n";
 const ATTEMPTS: u32 = 16;
 
 impl Object {
-    /// Finishes what was decided and not finished, and returns the newest version; `None` where the object does not exist.
-    /// The second value is whether something was left to do.
+    /// Finishes what was decided and not finished, and returns the newest version; `None` where the object does not
+    /// exist. The second value is whether something was left to do.
     ///
     /// # Errors
     /// [`OcflError::Damaged`] when the root inventory, or that of a decided version, cannot be used.

@@ -213,8 +213,8 @@ impl Inventory {
         })
     }
 
-    /// Every content path with the SHA-512 of what lies there, and what the fixity block has of it by algorithms that this
-    /// program knows.
+    /// Every content path with the SHA-512 of what lies there, and what the fixity block has of it by algorithms that
+    /// this program knows.
     pub(super) fn content_with_fixity(&self) -> impl Iterator<Item = io::Result<(String, Digests)>> + Send + use<> {
         let mut fixity = self.relations.fixity_by_path.all();
         let algorithms: Vec<Option<Algorithm>> = self.algorithms.iter().map(|name| name.parse().ok()).collect();

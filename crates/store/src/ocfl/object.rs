@@ -103,8 +103,8 @@ impl Object {
         &self.root
     }
 
-    /// Reads its newest state; `None` where it does not exist. While a version is being written, that is the state before
-    /// or after it.
+    /// Reads its newest state; `None` where it does not exist. While a version is being written, that is the state
+    /// before or after it.
     ///
     /// # Errors
     /// [`OcflError::Damaged`] when there is an inventory but none that a sidecar confirms; those of the store.
@@ -206,8 +206,8 @@ impl Object {
         Ok(numbers)
     }
 
-    /// The names of the folders whose path begins with a prefix, relative to the folder that the prefix is in. The items in
-    /// them are skipped: one request for each folder.
+    /// The names of the folders whose path begins with a prefix, relative to the folder that the prefix is in. The
+    /// items in them are skipped: one request for each folder.
     pub(super) async fn folders(&self, prefix: &str) -> Result<Vec<String>, OcflError> {
         let full = format!("{}/{prefix}", self.root);
         let parent = full.rfind('/').map_or(0, |at| at + 1);

@@ -10,8 +10,8 @@ use crate::sorted::{Map, changed};
 /// The longest logical path, in bytes: a bound of ours.
 const MOST_PATH_BYTES: usize = 4096;
 
-/// The longest key of content in its space, in bytes. Keys have 1,024 at most in S3; the rest is left for the prefix that a
-/// space may be.
+/// The longest key of content in its space, in bytes. Keys have 1,024 at most in S3; the rest is left for the prefix
+/// that a space may be.
 pub(super) const MOST_KEY_BYTES: usize = 800;
 
 /// How many folders deep a content path may be below its job's.
@@ -72,7 +72,8 @@ pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(at, _)| &path[..at])
 }
 
-/// Why a path cannot come beside others, the keys of a map: it is one of them, or a folder of one, or one is a folder of it.
+/// Why a path cannot come beside others, the keys of a map: it is one of them, or a folder of one, or one is a folder
+/// of it.
 pub(super) fn refusal(path: &str, others: &Map) -> io::Result<Option<PathError>> {
     if others.has(path.as_bytes())? {
         return Ok(Some(PathError::Exists(shown(path))));
@@ -138,13 +139,14 @@ impl Ascending {
     }
 }
 
-/// Where a job's content of a version lies, with a slash at the end: `v2/content/UUID/`, most often with the job's UUID.
+/// Where a job's content of a version lies, with a slash at the end: `v2/content/UUID/`, most often with the job's
+/// UUID.
 pub(super) fn content_folder(version: u32, content: Uuid) -> String {
     format!("v{version}/content/{content}/")
 }
 
-/// The content path of a file below its job's folder: the logical path, where every store holds it literally, else a name
-/// made of its digest. `prefix_bytes` is the length of what stands before it in the key.
+/// The content path of a file below its job's folder: the logical path, where every store holds it literally, else a
+/// name made of its digest. `prefix_bytes` is the length of what stands before it in the key.
 ///
 /// A path is kept if each of its parts has at most 255 bytes, all of them letters, digits, spaces and `-_.,=@()+` of
 /// ASCII (letters beyond it are normalized by some file systems), begins with a letter, a digit, `_`, `-`, `=`, `@` or

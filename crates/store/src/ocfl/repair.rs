@@ -13,14 +13,14 @@ use crate::ocfl::path;
 use crate::store::{Condition, Put};
 
 /// Which content may be removed that was stored for a version that is not made yet. A living writer could still come to
-/// name it, and the store cannot tell one from a dead one: nor does a lock, since its holder may be stopped in the middle of
-/// a removal until another one has it. So folders are given up first, for good.
+/// name it, and the store cannot tell one from a dead one: nor does a lock, since its holder may be stopped in the
+/// middle of a removal until another one has it. So folders are given up first, for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abandoned {
     /// None.
     None,
-    /// That in these folders ([`NewVersion::content`](crate::ocfl::NewVersion::content)): they were given up, and no writer
-    /// begins in them again.
+    /// That in these folders ([`NewVersion::content`](crate::ocfl::NewVersion::content)): they were given up, and no
+    /// writer begins in them again.
     Folders(Vec<Uuid>),
     /// All: nothing else has the store.
     All,
@@ -40,9 +40,9 @@ pub struct Repaired {
 }
 
 impl Object {
-    /// Finishes versions that were decided, and removes content that no inventory names: for versions that are made, all
-    /// of it, since no inventory can come to name it; for the next version, what is abandoned. Folders that are not named by a
-    /// UUID are left alone. Repeating it changes nothing.
+    /// Finishes versions that were decided, and removes content that no inventory names: for versions that are made,
+    /// all of it, since no inventory can come to name it; for the next version, what is abandoned. Folders that are not
+    /// named by a UUID are left alone. Repeating it changes nothing.
     ///
     /// # Errors
     /// [`OcflError::Damaged`] when no inventory is sound; those of the store.
@@ -70,8 +70,8 @@ impl Object {
         Ok(planned)
     }
 
-    /// The folders of content of versions that are not made in which nothing was written since an instant: those to be given
-    /// up before they are removed as [`Abandoned::Folders`].
+    /// The folders of content of versions that are not made in which nothing was written since an instant: those to be
+    /// given up before they are removed as [`Abandoned::Folders`].
     ///
     /// # Errors
     /// As [`Self::repair`].

@@ -54,8 +54,8 @@ impl fmt::Debug for Root {
 }
 
 impl Root {
-    /// Opens the storage root that a space is, and makes it one where the space is empty or missing. A space that becomes
-    /// one is probed before: without conditions, two writers would overwrite each other.
+    /// Opens the storage root that a space is, and makes it one where the space is empty or missing. A space that
+    /// becomes one is probed before: without conditions, two writers would overwrite each other.
     ///
     /// # Errors
     /// [`OcflError::Root`] when the space holds something else, another version of OCFL, or another layout; or when the
@@ -71,8 +71,8 @@ impl Root {
         Ok(root)
     }
 
-    /// Opens the storage root that a space is; `None` for a space that is empty or missing, which [`Self::open`] would make
-    /// one.
+    /// Opens the storage root that a space is; `None` for a space that is empty or missing, which [`Self::open`] would
+    /// make one.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -144,8 +144,8 @@ impl Root {
         Ok(())
     }
 
-    /// Makes a storage root of an empty space. The declaration comes last; a space with nothing but the files before it is
-    /// one that was not finished.
+    /// Makes a storage root of an empty space. The declaration comes last; a space with nothing but the files before it
+    /// is one that was not finished.
     async fn declare(&self) -> Result<(), OcflError> {
         let mut items = self.store.list(&self.space, b"", None);
         while let Some(item) = items.next().await {

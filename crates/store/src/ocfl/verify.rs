@@ -67,8 +67,8 @@ impl Object {
     /// what the inventory names, and all content with its digests. What a living writer is writing is a finding, too.
     ///
     /// # Errors
-    /// [`OcflError::Missing`] when the object does not exist, [`OcflError::Damaged`] when no inventory is sound; those of
-    /// the store.
+    /// [`OcflError::Missing`] when the object does not exist, [`OcflError::Damaged`] when no inventory is sound; those
+    /// of the store.
     pub async fn verify(&self) -> Result<Verified, OcflError> {
         let mut verified = Verified::default();
         let (inventory, digest) = match self.root_state().await? {

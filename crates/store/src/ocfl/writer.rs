@@ -29,8 +29,8 @@ use content::{ContentPut, Done, Put};
 pub struct NewVersion {
     /// The job that makes it. One job makes at most one version of an object, however often it is begun.
     pub job: Uuid,
-    /// The name of the folder of its content within the version's: the job's UUID, or another one where what lies in that
-    /// was given up and may be removed at any time.
+    /// The name of the folder of its content within the version's: the job's UUID, or another one where what lies in
+    /// that was given up and may be removed at any time.
     pub content: Uuid,
     /// Who makes it.
     pub user: User,
@@ -62,11 +62,11 @@ pub enum Begun {
 
 /// A new version that is being put together: readers see nothing of it before [`Writer::commit`].
 ///
-/// Content that an earlier version has, with the same SHA-512, is not stored again. A writer may be dropped at any time:
-/// what it stored is used by the next one of the same job, or removed by the writer that makes this version.
+/// Content that an earlier version has, with the same SHA-512, is not stored again. A writer may be dropped at any
+/// time: what it stored is used by the next one of the same job, or removed by the writer that makes this version.
 ///
-/// What it knows of files is in memory only as long as that is little, else in temporary files. Each change looks up its
-/// path there, and blocks its thread for as long as the file system does; it fails with [`OcflError::Temporary`].
+/// What it knows of files is in memory only as long as that is little, else in temporary files. Each change looks up
+/// its path there, and blocks its thread for as long as the file system does; it fails with [`OcflError::Temporary`].
 pub struct Writer {
     pub(super) object: Object,
     pub(super) job: Uuid,
@@ -99,8 +99,8 @@ impl Object {
     /// Begins a new version, or the first one. What an earlier writer decided and did not finish is finished before.
     ///
     /// # Errors
-    /// [`OcflError::Damaged`] when the object must be repaired first, or content of the version that the job made is gone;
-    /// those of the store.
+    /// [`OcflError::Damaged`] when the object must be repaired first, or content of the version that the job made is
+    /// gone; those of the store.
     pub async fn begin(&self, new: NewVersion) -> Result<Begun, OcflError> {
         let NewVersion { job, content, user, message, created, start } = new;
         let (current, _) = self.settle().await?;
@@ -201,8 +201,8 @@ impl Writer {
         self.record(path, &done).map_err(|error| self.object.temporary(error))
     }
 
-    /// Adds many files, or replaces them where the version has them, some at a time; each path comes once. After an error,
-    /// those whose content was being stored are not in the version, nor replaced.
+    /// Adds many files, or replaces them where the version has them, some at a time; each path comes once. After an
+    /// error, those whose content was being stored are not in the version, nor replaced.
     ///
     /// # Errors
     /// The first one of those of [`Self::add`].

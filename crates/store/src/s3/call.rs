@@ -50,8 +50,8 @@ impl Inner {
 
     /// Makes a request that is safe to repeat, until it succeeds, fails for good, or the attempts end.
     ///
-    /// A failure that follows one that may have been done says so. A turn ends with the head of the answer, and not with
-    /// a body that is read after it: a reader that writes to the same store would wait for itself.
+    /// A failure that follows one that may have been done says so. A turn ends with the head of the answer, and not
+    /// with a body that is read after it: a reader that writes to the same store would wait for itself.
     pub(super) async fn call<T, E, F>(&self, call: Call, send: impl Fn() -> F + Send + Sync) -> Result<T, Failure>
     where
         T: Send,

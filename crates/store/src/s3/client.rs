@@ -26,7 +26,8 @@ use crate::s3::credentials::Credentials;
 /// The longest time that the SDK is given: it calculates with them, and panics where they overflow.
 const LONGEST: Duration = Duration::from_hours(24 * 365);
 
-/// Makes the client. It connects to nothing yet, unless the usual chain of credentials queries a service for the region.
+/// Makes the client. It connects to nothing yet, unless the usual chain of credentials queries a service for the
+/// region.
 pub(super) async fn client(config: &S3Config) -> Result<Client, ErrorKind> {
     let http = http_client(config.ca_pem.as_deref())?;
     let region = config.region.clone().map(Region::new);

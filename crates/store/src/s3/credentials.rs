@@ -7,7 +7,8 @@ use aws_sdk_s3::config::Credentials as Signer;
 /// Whose requests they are.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum Credentials {
-    /// Those that the environment gives: variables, the shared files of AWS, web identity, a container's or machine's role.
+    /// Those that the environment gives: variables, the shared files of AWS, web identity, a container's or machine's
+    /// role.
     #[default]
     Chain,
     /// A key and its secret.

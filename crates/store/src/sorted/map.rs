@@ -31,8 +31,8 @@ const REMOVED: u8 = 0;
 /// What a key has for a value; `None` where it was removed.
 type Change = Option<Box<[u8]>>;
 
-/// A map of which the newest changes are in memory and older ones in sorted runs. Its hasher has random keys, since keys
-/// may be hostile.
+/// A map of which the newest changes are in memory and older ones in sorted runs. Its hasher has random keys, since
+/// keys may be hostile.
 pub(crate) struct Map {
     directory: Arc<Path>,
     /// By key.

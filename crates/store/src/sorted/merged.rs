@@ -7,8 +7,8 @@ use std::io;
 use super::record::Record;
 use super::table::{Scan, Table};
 
-/// The records of some tables whose keys begin with a prefix, in ascending order. Of equal keys, that of the first table
-/// comes first. What is read after an error says nothing.
+/// The records of some tables whose keys begin with a prefix, in ascending order. Of equal keys, that of the first
+/// table comes first. What is read after an error says nothing.
 pub(crate) struct Merged {
     prefix: Vec<u8>,
     scans: Vec<Scan>,

@@ -11,7 +11,7 @@ use super::CommitGuard;
 pub struct CopyControl {
     /// Ends it.
     pub abort: CancellationToken,
-    /// Takes note of an upload in parts before the first part is copied. [`CommitGuard::pass`] is not called: who copies does not see
-    /// the content.
+    /// Takes note of an upload in parts before the first part is copied. [`CommitGuard::pass`] is not called: who
+    /// copies does not see the content.
     pub guard: Option<Arc<dyn CommitGuard>>,
 }

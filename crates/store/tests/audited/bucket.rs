@@ -40,8 +40,8 @@ enum Stop {
     Request(u64, Effect),
 }
 
-/// The instants of a request at which its client dies: just before the change, and before the answer; and a change that is
-/// made when its client is gone. Before the request arrives is where the write of the audit log before it ends.
+/// The instants of a request at which its client dies: just before the change, and before the answer; and a change that
+/// is made when its client is gone. Before the request arrives is where the write of the audit log before it ends.
 const EFFECTS: [Effect; 3] = [
     Effect::Stall(Point::Commit, None),
     Effect::Stall(Point::Answer, None),
@@ -156,7 +156,8 @@ impl Fixture {
     }
 }
 
-/// Runs one case from a new server to its end; the answer is whether the operation ended, and whether something changed.
+/// Runs one case from a new server to its end; the answer is whether the operation ended, and whether something
+/// changed.
 async fn case(name: &str, operation: Operation, largest_copy: u64, stop: Stop) -> (bool, bool) {
     let context = format!("{name}, copies of {largest_copy} bytes, {stop:?}");
     let fixture = Fixture::filled(largest_copy).await;

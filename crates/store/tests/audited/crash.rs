@@ -170,8 +170,8 @@ async fn who_resolves_may_die_too() {
     }
 }
 
-/// Content that is written anew as it was, under a tag that is made of the content: whether its properties were replaced
-/// cannot be known.
+/// Content that is written anew as it was, under a tag that is made of the content: whether its properties were
+/// replaced cannot be known.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_told_is_observed() {
     let kind = Kind { tags_by_content: true, ..Kind::default() };

@@ -123,8 +123,8 @@ pub(crate) fn export(contents: &BTreeMap<Item, Bytes>, to: &Path) {
     }
 }
 
-/// Lets `ocfl-py` validate storage roots, and `rocfl` where `QUEUEKEEPER_ROCFL` names the program: what they say of them,
-/// where they do not call all of them valid.
+/// Lets `ocfl-py` validate storage roots, and `rocfl` where `QUEUEKEEPER_ROCFL` names the program: what they say of
+/// them, where they do not call all of them valid.
 pub(crate) fn validate(roots: &[PathBuf]) -> Result<(), String> {
     validate_by_ocfl_py(roots)?;
     let Some(rocfl) = std::env::var_os("QUEUEKEEPER_ROCFL") else { return Ok(()) };

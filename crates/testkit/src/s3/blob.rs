@@ -75,8 +75,8 @@ impl Segment {
     }
 }
 
-/// Reads a range of the bytes that some segments make up. Files stay readable until the stream ends, whatever becomes of
-/// the object.
+/// Reads a range of the bytes that some segments make up. Files stay readable until the stream ends, whatever becomes
+/// of the object.
 pub(super) fn read(
     segments: &[Segment],
     range: Range<u64>,

@@ -72,7 +72,8 @@ pub(super) struct ReadCondition {
 }
 
 impl ReadCondition {
-    /// Checks it in the order of RFC 9110, section 13.2.2. `is_copy` is of the source of a copy, which never answers 304.
+    /// Checks it in the order of RFC 9110, section 13.2.2. `is_copy` is of the source of a copy, which never answers
+    /// 304.
     pub(super) fn check(&self, etag: &str, modified: SystemTime, is_copy: bool) -> S3Result<()> {
         let refused = || s3_error!(PreconditionFailed, "At least one of the preconditions does not hold.");
         let unchanged = || if is_copy { refused() } else { s3_error!(NotModified) };

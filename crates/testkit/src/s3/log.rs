@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 /// How many requests are kept; counts go on.
 const KEPT_REQUESTS: usize = 10_000;
 
-/// The name under which requests are counted that were refused before it was clear what they ask for: a wrong signature,
-/// an unknown operation.
+/// The name under which requests are counted that were refused before it was clear what they ask for: a wrong
+/// signature, an unknown operation.
 pub const REJECTED: &str = "Rejected";
 
 /// A request.

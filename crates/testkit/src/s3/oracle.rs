@@ -70,8 +70,8 @@ impl S3Server {
         self.shared.state.lock().buckets.get(bucket).map_or(0, |bucket| bucket.uploads.len())
     }
 
-    /// Turns one bit in the middle of the stored content over, and changes nothing else: size, entity tag, checksums and
-    /// time stay. Copies of the object are not touched.
+    /// Turns one bit in the middle of the stored content over, and changes nothing else: size, entity tag, checksums
+    /// and time stay. Copies of the object are not touched.
     ///
     /// # Panics
     /// Where there is no such object, or it is empty.

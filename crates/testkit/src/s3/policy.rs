@@ -1,7 +1,7 @@
 //! What the pair of keys is allowed to do, by a policy document in AWS's form.
 //!
-//! Statements with `Allow`, `Action` and `Resource` are known, with `*` in resources; nothing else may be in a document, so that
-//! none seems to be in force that is not.
+//! Statements with `Allow`, `Action` and `Resource` are known, with `*` in resources; nothing else may be in a
+//! document, so that none seems to be in force that is not.
 
 use parking_lot::RwLock;
 use s3s::dto::CopySource;

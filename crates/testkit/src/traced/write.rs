@@ -10,8 +10,8 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// The requests of ZooKeeper's protocol that change something: create, delete, setData, multi, create2, createContainer,
-/// createTTL.
+/// The requests of ZooKeeper's protocol that change something: create, delete, setData, multi, create2,
+/// createContainer, createTTL.
 const CHANGES: [(i32, &str); 7] = [
     (1, "create"),
     (2, "delete"),

@@ -80,7 +80,8 @@ impl ResolveDns for Loopback {
     }
 }
 
-/// A client that finds every name on the loopback interface, and trusts the authority of a PEM file, where there is one.
+/// A client that finds every name on the loopback interface, and trusts the authority of a PEM file, where there is
+/// one.
 pub(super) fn resolving_to_loopback(ca: Option<Vec<u8>>) -> SharedHttpClient {
     let trust = ca.map_or_else(TrustStore::default, |pem| TrustStore::empty().with_pem_certificate(pem));
     let context = TlsContext::builder().with_trust_store(trust).build().unwrap();

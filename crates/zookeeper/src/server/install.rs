@@ -74,8 +74,8 @@ impl Installation {
         let mut command: Vec<OsString> = vec![self.java.clone().into()];
         command.push(format!("-Xmx{}m", options.heap_mib).into());
         if !options.durable && options.heap_mib <= SMALL_HEAP_MIB {
-            // A small server that is gone soon does not live to profit from its second compiler and more than one collector,
-            // which took a sixth of the processors in tests.
+            // A small server that is gone soon does not live to profit from its second compiler and more than one
+            // collector, which took a sixth of the processors in tests.
             command.extend(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"].map(OsString::from));
         }
         // Performance data would be a file in the system's temporary directory that a killed Java leaves behind.

@@ -92,7 +92,8 @@ pub enum SessionEnd {
     AuthFailed,
     /// Closed from our side: the last clone of its client was dropped.
     Closed,
-    /// Given up without a connection, since there is another session already: [`Sessions::establish`](super::Sessions::establish) returns it. The
-    /// client library closes it when it finds a server again, or forgets it after 7/5 of the session timeout.
+    /// Given up without a connection, since there is another session already:
+    /// [`Sessions::establish`](super::Sessions::establish) returns it. The client library closes it when it finds a
+    /// server again, or forgets it after 7/5 of the session timeout.
     Replaced,
 }

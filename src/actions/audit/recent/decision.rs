@@ -1,7 +1,7 @@
 //! The actions of one decision of a rule, as one entry.
 //!
-//! A rule acts on each item in a transaction of its own, with a record before and after. Listed one by one, a release of
-//! hundreds of jobs would hide what operators did.
+//! A rule acts on each item in a transaction of its own, with a record before and after. Listed one by one, a release
+//! of hundreds of jobs would hide what operators did.
 
 use std::collections::BTreeMap;
 

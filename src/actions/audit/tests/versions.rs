@@ -1,5 +1,5 @@
-//! Files that earlier versions wrote. What is in them stays as it is: a record that gets another form needs a file of its own
-//! beside them.
+//! Files that earlier versions wrote. What is in them stays as it is: a record that gets another form needs a file of
+//! its own beside them.
 
 use std::collections::BTreeSet;
 

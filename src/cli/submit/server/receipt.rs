@@ -22,7 +22,8 @@ const LOOK: Duration = Duration::from_millis(500);
 const FAILED_ROWS: &str = "/failed";
 
 impl SubmitArgs {
-    /// Submits the failed rows of a deposit again by way of a server, and waits for their report where that is requested.
+    /// Submits the failed rows of a deposit again by way of a server, and waits for their report where that is
+    /// requested.
     ///
     /// # Errors
     /// When that is refused, or a job of them failed.

@@ -124,8 +124,8 @@ proptest! {
             prop_assert_eq!(point.faults, u64::from(samples.iter().copied().max().unwrap()));
             let oldest = samples.iter().filter(|value| !value.is_multiple_of(5)).max();
             prop_assert_eq!(*point.oldest.get(STORING), oldest.map(|value| Duration::from_secs(u64::from(value + 4))));
-            // A step behind a gap stands for the time of the gap, too; before the first and behind the last event nothing
-            // was seen.
+            // A step behind a gap stands for the time of the gap, too; before the first and behind the last event
+            // nothing was seen.
             let seconds: i64 = piece.iter().map(|(number, _)| {
                 let before = plain.range(..**number).next_back().map_or(**number, |(before, _)| before + 1);
                 ((**number + 1) * 10).min(until) - (before * 10).max(since)

@@ -93,8 +93,8 @@ impl Image {
         self.own.holds().next().is_some()
     }
 
-    /// When the job longest in a state entered it, those that wait for another attempt left out; `oldest` is the same of
-    /// all. Among so many that wait, the others are not searched for any further.
+    /// When the job longest in a state entered it, those that wait for another attempt left out; `oldest` is the same
+    /// of all. Among so many that wait, the others are not searched for any further.
     fn oldest_due(&self, state: JobState, oldest: Option<i64>) -> Option<i64> {
         if !self.own.has_retries() {
             return oldest;

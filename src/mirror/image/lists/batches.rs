@@ -69,8 +69,8 @@ fn has_text(batch: BatchId, entry: &Entry, folded: &str) -> bool {
     entry.folded.contains(folded) || has_digits(BatchId::PREFIX, batch.number(), folded)
 }
 
-/// Whether it comes behind all others for which this is false, and what it is ordered by then: a number, and a text where
-/// that is alike.
+/// Whether it comes behind all others for which this is false, and what it is ordered by then: a number, and a text
+/// where that is alike.
 type Rank = (bool, i64, String);
 
 /// The rank of a batch, the smallest first.

@@ -1,7 +1,7 @@
 //! The list of locks, by when they were created.
 //!
-//! There may be as many as jobs. So a page by age is read off the ordered sets, and only what is as old as its first and
-//! last lock is looked at besides; for one by anything else all are looked at.
+//! There may be as many as jobs. So a page by age is read off the ordered sets, and only what is as old as its first
+//! and last lock is looked at besides; for one by anything else all are looked at.
 
 use std::ops::RangeInclusive;
 

@@ -30,7 +30,8 @@ pub struct Grant {
     pub volume: String,
     /// How many bytes it was granted.
     pub bytes: u64,
-    /// How many it has written, as far as the process says that works on it, or the job itself; `None` where neither does.
+    /// How many it has written, as far as the process says that works on it, or the job itself; `None` where neither
+    /// does.
     pub written: Option<u64>,
     /// How many bytes it needs beyond that, and waits for.
     pub extension: Option<u64>,
@@ -75,7 +76,8 @@ impl Own {
 }
 
 impl Image {
-    /// The grants, those first whose jobs wait for more, and of the others the oldest, at most `most`; and how many there are.
+    /// The grants, those first whose jobs wait for more, and of the others the oldest, at most `most`; and how many
+    /// there are.
     pub(in crate::mirror) fn grants(&self, most: usize) -> (Vec<Grant>, usize) {
         let volumes = self.own.spaces.iter();
         let all = volumes.flat_map(|(volume, GrantsNote { grants })| std::iter::repeat(&**volume).zip(grants));

@@ -20,7 +20,8 @@ impl Own {
             .sum()
     }
 
-    /// Why a daemon gave a batch back whose jobs are being created; of several daemons, the one that has waited longest.
+    /// Why a daemon gave a batch back whose jobs are being created; of several daemons, the one that has waited
+    /// longest.
     pub(in crate::mirror::image) fn wait(&self, batch: BatchId) -> Option<&BatchWait> {
         self.expansions.get(&batch)?;
         let waits = self.daemons.values().flat_map(|note| &note.waits);

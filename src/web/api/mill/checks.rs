@@ -76,10 +76,11 @@ pub(super) async fn plan_mill_check(
     Ok(Json(state.mill()?.plan_check(&scope).await?))
 }
 
-/// `POST /api/v1/mill/checks`: requests a check of an item, a space, or all content of an account in a store, as an operator.
+/// `POST /api/v1/mill/checks`: requests a check of an item, a space, or all content of an account in a store, as an
+/// operator.
 ///
-/// Workers read the content beside the loop of checks, regardless of the proof that is configured for the store. If the same
-/// check is already in progress, it continues. `GET /api/v1/mill/checks` shows its progress.
+/// Workers read the content beside the loop of checks, regardless of the proof that is configured for the store. If the
+/// same check is already in progress, it continues. `GET /api/v1/mill/checks` shows its progress.
 #[utoipa::path(
     post, path = "/mill/checks",
     request_body = CheckBody,

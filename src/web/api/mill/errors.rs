@@ -128,8 +128,8 @@ pub(super) async fn mill_errors(
 
 /// `POST /api/v1/mill/errors/repair`: has a copy repaired from another one, as an operator.
 ///
-/// A worker reads another copy, and writes its content if content index and audit log agree on both copies; the damaged content
-/// is kept aside.
+/// A worker reads another copy, and writes its content if content index and audit log agree on both copies; the damaged
+/// content is kept aside.
 #[utoipa::path(
     post, path = "/mill/errors/repair",
     request_body = RepairBody,
@@ -155,8 +155,8 @@ pub(super) async fn repair_mill_copy(
 
 /// `POST /api/v1/mill/errors/resolve`: has a bit error resolved, as an operator; as an admin if the record is changed.
 ///
-/// A worker reads the copy, and carries out the resolution if it still fits what it finds. `resolutions` of a bit error lists
-/// the possible ones.
+/// A worker reads the copy, and carries out the resolution if it still fits what it finds. `resolutions` of a bit error
+/// lists the possible ones.
 #[utoipa::path(
     post, path = "/mill/errors/resolve",
     request_body = ResolveBody,

@@ -49,7 +49,8 @@ const COLUMNS: &str =
     ORDER BY table_name, ordinal_position";
 
 impl Tables {
-    /// Those of each version from 1 on, as PostgreSQL describes them: it knows flags and identifiers from numbers and bytes.
+    /// Those of each version from 1 on, as PostgreSQL describes them: it knows flags and identifiers from numbers and
+    /// bytes.
     pub(super) async fn of_each_version(database: &str) -> Vec<Self> {
         let database = Database::connect(&SERVER.create(database)).await.unwrap();
         let mut all = Vec::new();

@@ -70,7 +70,8 @@ impl<'a> GrantedSpace<'a> {
         Ok(Self { work, capacity, bytes: Mutex::new(Bytes { granted, taken: 0 }) })
     }
 
-    /// Fetches a file, of a size or of a share of what is left at first; one that is larger gets more room, and is begun again.
+    /// Fetches a file, of a size or of a share of what is left at first; one that is larger gets more room, and is
+    /// begun again.
     ///
     /// # Errors
     /// Those of the fetch; when there is too little room.

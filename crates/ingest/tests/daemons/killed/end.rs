@@ -68,7 +68,8 @@ impl End {
     }
 }
 
-/// The id that each job has in its batch: of batches whose jobs are created at the same time, either may have the first.
+/// The id that each job has in its batch: of batches whose jobs are created at the same time, either may have the
+/// first.
 async fn jobs(world: &World) -> Vec<(String, String)> {
     let mut jobs = Vec::new();
     for job in world.children("/jobs").await {

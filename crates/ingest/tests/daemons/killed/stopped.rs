@@ -1,5 +1,5 @@
-//! A process that is stopped in the middle of a write for longer than its session lasts, and goes on when another one has
-//! done its work.
+//! A process that is stopped in the middle of a write for longer than its session lasts, and goes on when another one
+//! has done its work.
 
 use std::time::{Duration, Instant};
 
@@ -11,13 +11,13 @@ use super::{LIMIT, SESSION, Trial, kinds};
 /// How long it is stopped at least: then its session is over, which the server looks for each tick.
 const OVER: Duration = SESSION.saturating_mul(2);
 
-/// How long it is stopped at most: it may have been stopped while it had a lock of the database or of a file, for which the
-/// other one waits.
+/// How long it is stopped at most: it may have been stopped while it had a lock of the database or of a file, for which
+/// the other one waits.
 const STOPPED: Duration = SESSION.saturating_mul(8);
 
 impl Trial {
-    /// Runs a process to the write in whose middle it is stopped, and another one meanwhile; then both until all is done.
-    /// The answer is what the first one wrote.
+    /// Runs a process to the write in whose middle it is stopped, and another one meanwhile; then both until all is
+    /// done. The answer is what the first one wrote.
     pub(super) async fn run_stopped(&self, context: &str, fault: WriteFault) -> Trace {
         let first = self.start(Some(fault));
         let began = Instant::now();

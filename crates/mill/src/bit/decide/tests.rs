@@ -1,4 +1,5 @@
-//! The table is stated here a second time: by which sources agree (`=`), differ (`!`) or say nothing of each other (`-`).
+//! The table is stated here a second time: by which sources agree (`=`), differ (`!`) or say nothing of each other
+//! (`-`).
 
 use queuekeeper_store::{Algorithm, Digest};
 
@@ -104,8 +105,8 @@ fn row<'a, T: Copy + std::fmt::Debug>(table: &'a [(&'a str, T)], text: &str) -> 
     rows[0].1
 }
 
-/// Which of two records is right, by index to audit log, content to both, store to both, content to store: `I`, `A`, both, none
-/// since something else is there, or an error.
+/// Which of two records is right, by index to audit log, content to both, store to both, content to store: `I`, `A`,
+/// both, none since something else is there, or an error.
 const RECORD: &[(&str, &str)] = &[
     // They agree.
     ("=nn...", "both"),
@@ -148,7 +149,8 @@ const RECORD_UNREAD: &[(&str, &str)] = &[
     ("!uu", "error"),
 ];
 
-/// What the bytes are, by content to record, store to record, content to store; `2` may be repaired automatically, `2?` not.
+/// What the bytes are, by content to record, store to record, content to store; `2` may be repaired automatically, `2?`
+/// not.
 const BYTES: &[(&str, &str)] = &[
     ("===", "read"),
     ("==-", "read"),

@@ -12,7 +12,8 @@ use crate::bit::report::Statement;
 
 const NAMESPACE: &[u8] = b"http://www.loc.gov/premis/v3";
 
-/// The children of an event and of an agent in their order, as the schema of PREMIS 3.0 has them, with those that must be there.
+/// The children of an event and of an agent in their order, as the schema of PREMIS 3.0 has them, with those that must
+/// be there.
 const EVENT: [(&str, bool); 7] = [
     ("eventIdentifier", true),
     ("eventType", true),

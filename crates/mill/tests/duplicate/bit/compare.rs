@@ -122,7 +122,8 @@ on_all! {
         bit.faults.release();
         let compared = compared.await.unwrap();
         assert_eq!((compared.differing(), compared.changing), (0, 0), "{compared:?}");
-        // The one that was written meanwhile is among them, or came behind the listing: its record says that it is there.
+        // The one that was written meanwhile is among them, or came behind the listing: its record says that it is
+        // there.
         assert_eq!(compared.agreeing.items, 6);
         assert!(bit.faults.calls(Operation::Head) >= 3);
     }

@@ -245,7 +245,8 @@ on_all! {
             assert_eq!(world.text(&replica(), &item("unmarked")).await.unwrap().0, "the content");
         }
 
-        // What only the audit log has is enough where the content is that; a copy that was lost is not replaced by anything else.
+        // What only the audit log has is enough where the content is that; a copy that was lost is not replaced by
+        // anything else.
         for (key, is_copied) in [("noindex", true), ("nothing", false)] {
             if is_copied {
                 world.put(&main(), false, &item(key), "the content", "text/plain").await;
@@ -274,7 +275,8 @@ on_all! {
         bit.faults.add(Rule::new(Fault::Temporary).on(Operation::Get));
         let page = bit.process(TaskKind::BitPage).await.unwrap();
         assert!(matches!(page.outcome, Outcome::Failed(_)) && page.follow_ups.is_empty(), "{page:?}");
-        // One that cannot be read among others is checked alone; where the store goes away, the rest is a page of its own.
+        // One that cannot be read among others is checked alone; where the store goes away, the rest is a page of its
+        // own.
         bit.faults.clear();
         world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
         bit.faults.add(Rule::new(Fault::StallAt(1)).on(Operation::Get).one_in(4).times(1));

@@ -57,8 +57,8 @@ on_all! {
             assert_eq!(processed.outcome, Outcome::Done, "{step}");
             end(&world, task, &processed).await;
             assert_repaired(&world, key, "the content", &damaged).await;
-            // What is written has the digests that the store says it had: whether it was written cannot be told then, and it is
-            // observed, besides or instead.
+            // What is written has the digests that the store says it had: whether it was written cannot be told then,
+            // and it is observed, besides or instead.
             assert!((2..=3).contains(&events(&world, item(key)).await), "{step}");
             if first.is_some() {
                 break;

@@ -60,9 +60,9 @@ fn letter(decision: &Decision) -> char {
     }
 }
 
-/// What there may be: nothing; the space; then, under the tag that was seen and under a new one, content as it was to be
-/// written, other of that size, and other of another size, each with checksums that can be compared and without; then the
-/// first two, with checksums, with the properties that were to be set.
+/// What there may be: nothing; the space; then, under the tag that was seen and under a new one, content as it was to
+/// be written, other of that size, and other of another size, each with checksums that can be compared and without;
+/// then the first two, with checksums, with the properties that were to be set.
 fn columns() -> Vec<Found> {
     let contents = |tag: &'static str| {
         let kept = [[Algorithm::Md5], [Algorithm::Sha256]];
@@ -76,8 +76,8 @@ fn columns() -> Vec<Found> {
     columns
 }
 
-/// For each change: what was seen before (`.` nothing, `x` content), what is recorded (`s` the size, `d` digests), and the
-/// decision in each column.
+/// For each change: what was seen before (`.` nothing, `x` content), what is recorded (`s` the size, `d` digests), and
+/// the decision in each column.
 const TABLE: [(Change, [&str; 6]); 7] = [
     (Change::Add, WRITES),
     (Change::Update, WRITES),

@@ -53,8 +53,8 @@ impl Inventory {
     }
 
     /// This inventory with one version more, which has these files, by logical path; and the names of its content with
-    /// their sizes. Of what was stored, by its name in a folder, that is taken into the manifest which the version has; the
-    /// rest is named by no inventory.
+    /// their sizes. Of what was stored, by its name in a folder, that is taken into the manifest which the version has;
+    /// the rest is named by no inventory.
     pub(in crate::ocfl) fn with_version(
         &self,
         about: VersionText,

@@ -30,9 +30,9 @@ pub enum Found {
 }
 
 impl Root {
-    /// Finds the objects in the byte order of their roots' keys, behind the one whose root is `after` (all, without it).
-    /// What is no object is found, too, and skipped by no error. Memory does not grow with the number of objects or items;
-    /// a large object costs one request more than a small one.
+    /// Finds the objects in the byte order of their roots' keys, behind the one whose root is `after` (all, without
+    /// it). What is no object is found, too, and skipped by no error. Memory does not grow with the number of objects
+    /// or items; a large object costs one request more than a small one.
     pub fn objects(&self, after: Option<&str>) -> impl Stream<Item = Result<Found, OcflError>> + Send + use<> {
         let listing = self.list_behind(after);
         let cursor = Cursor { root: self.clone(), listing, current: after.map(|root| format!("{root}/")), passed: 0 };

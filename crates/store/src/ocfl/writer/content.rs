@@ -19,8 +19,8 @@ use crate::store::{self, Chunks, Condition};
 pub struct NewFile {
     /// Its size in bytes, where it is known; content of another size is refused.
     pub size: Option<u64>,
-    /// Digests that it must have. With a SHA-512, content that the object has already is not read at all: a caller that names
-    /// one has computed it from this content.
+    /// Digests that it must have. With a SHA-512, content that the object has already is not read at all: a caller that
+    /// names one has computed it from this content.
     pub expected: Digests,
     /// Opens the content, each time from its first byte. It is read twice where an earlier attempt of the same job left
     /// something else under its name.

@@ -77,7 +77,8 @@ impl Backend {
         let bucket = state.bucket(bucket)?;
         let found = bucket.version(key, version)?.clone();
         let Some(object) = found.object.clone() else {
-            // A marker named by its identifier is there, and cannot be read (User Guide, *Working with delete markers*).
+            // A marker named by its identifier is there, and cannot be read (User Guide, *Working with delete
+            // markers*).
             let named = version.map(|_| s3_error!(MethodNotAllowed, "The version is a delete marker."));
             return Err(named.unwrap_or_else(|| s3_error!(NoSuchKey)));
         };
