@@ -1,7 +1,5 @@
 //! How a creation of jobs is taken up that another began, and who may do what with new znodes.
 
-#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
-
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::{Due, NewJob, NextRows, Transaction};

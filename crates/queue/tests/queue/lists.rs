@@ -1,7 +1,5 @@
 //! What is listed and looked up: entries, requests, batches by their UUIDs, what is held, and how much room is left.
 
-#![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
-
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::JobState;
