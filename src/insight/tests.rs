@@ -191,7 +191,7 @@ fn a_pause_comes_first_and_does_not_stop_the_inventory() {
         paused(JobState::Estimating),
         [
             "stopped: It is waiting for the ingest queue to be unpaused.",
-            "queue_paused: The ingest queue has been paused for 2.0 h. | By “alice”, because of “the volume is\\u{202e} enlarged”. \
+            "queue_paused: The ingest queue has been paused for 2.0 h. | By “alice”; reason: “the volume is\\u{202e} enlarged”. \
              Until it is unpaused, only the inventory daemon takes jobs; jobs whose completion would free space wait too.",
             // No rate of the past says how long that takes now.
             "behind_others: 41 jobs are ahead of it: 30 of higher priority and 11 earlier ones. | 2 of them are locked by daemons. \

@@ -62,8 +62,8 @@ impl Pause {
         match (self.who.trim().is_empty(), self.why.trim().is_empty()) {
             (true, true) => String::new(),
             (false, true) => format!("By {}. ", quoted(&self.who)),
-            (true, false) => format!("Because of {}. ", quoted(why)),
-            (false, false) => format!("By {}, because of {}. ", quoted(&self.who), quoted(why)),
+            (true, false) => format!("Reason: {}. ", quoted(why)),
+            (false, false) => format!("By {}; reason: {}. ", quoted(&self.who), quoted(why)),
         }
     }
 }

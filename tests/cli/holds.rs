@@ -54,7 +54,7 @@ async fn a_held_store_is_shown_with_who_and_why_and_released_by_whoever_has_seen
     };
     let (why, cause) = eventually_some(LONGEST, "it is said that the store is held", find).await;
     assert!(cause["sentence"].as_str().unwrap().starts_with("The store “main” has been held for "), "{why}");
-    assert!(cause["evidence"].as_str().unwrap().contains("because of “its disks are replaced”"), "{why}");
+    assert!(cause["evidence"].as_str().unwrap().contains("reason: “its disks are replaced”"), "{why}");
     let overview = get("/api/v1/overview").await;
     let items = overview["attention"].as_array().unwrap();
     assert!(items.iter().any(|item| item["kind"] == "store_held" && item["title"] == "The store main is held"));

@@ -110,7 +110,7 @@ async fn it_prints_the_attention_list_of_the_overview() {
         assert!(kinds.contains(&kind), "{kind} is not in {kinds:?}");
     }
     let paused = ours.iter().find(|item| item["kind"] == "paused").unwrap()["text"].as_str().unwrap();
-    assert!(paused.starts_with("By “ops@here”, because of “a full disk”. "), "{paused}");
+    assert!(paused.starts_with("By “ops@here”; reason: “a full disk”. "), "{paused}");
     eventually(Duration::from_secs(20), "the server shows the same", async || {
         attention(&server.ask("overview").await) == ours
     })

@@ -62,7 +62,7 @@ async fn what_a_job_waits_for_is_said_as_it_is_in_the_tree() {
 
     world.create("/locks/queue/ingest", r#"{"who":"alice","why":"a new <volume>"}"#).await;
     let (_, cause) = first(&mirror, 22, TEN_MINUTES, &["queue_paused", "behind_others"]).await;
-    assert!(cause.evidence.starts_with("By “alice”, because of “a new <volume>”."), "{cause:?}");
+    assert!(cause.evidence.starts_with("By “alice”; reason: “a new <volume>”."), "{cause:?}");
     assert!(cause.since.unwrap().duration_since(Timestamp::now()).as_secs_f64().abs() < 60.0);
     assert_eq!(kinds(&of_job(&mirror, 6, 0)), ["next_in_line"], "the inventory goes on");
     world.delete("/locks/queue/ingest").await;
@@ -175,7 +175,7 @@ async fn a_batch_says_how_far_it_is() {
     assert_eq!(of(0).causes[0].evidence, "1 completed, 1 failed, 1 deleted.");
     let note = r#"{"who":"ann","why":"a court order."}"#;
     world.set("/locks/collections/c10", note).await;
-    let held = "Collection “c10” is held. By “ann”, because of “a court order”. Daemons do not release held";
+    let held = "Collection “c10” is held. By “ann”; reason: “a court order”. Daemons do not release held";
     eventually(LIMIT, "the hold is named", async || of(0).causes[1].evidence.starts_with(held)).await;
     world.delete("/batches/bid0000000001/states/batch-processing").await;
     for folder in ["batch-failed", "batch-completed", "batch-deleted"] {

@@ -10,7 +10,7 @@ fn holds_are_told_with_who_and_why() {
         of_job(&pending)[..2],
         [
             "stopped: It will be held: its collection is held.",
-            "collection_held: Its collection “demo” has been held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+            "collection_held: Its collection “demo” has been held for 2.0 h. | By “alice”; reason: “the volume is\\u{202e} \
              enlarged”. When its turn comes, it is moved to Held instead of being processed.",
         ]
     );

@@ -42,7 +42,7 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         of(&held),
         [
             "moving: Storing is moving.",
-            "store_held: The store “main” has been held for 2.0 h. | By “alice”, because of “the volume is\\u{202e} \
+            "store_held: The store “main” has been held for 2.0 h. | By “alice”; reason: “the volume is\\u{202e} \
              enlarged”. Jobs of collections that are kept in it wait in Storing; jobs for other stores continue.",
             "flowing: 100 jobs are in it, 2 being worked on. Jobs leave it at about 120 an hour. | The last one left 30 s ago.",
         ]

@@ -177,7 +177,7 @@ mod tests {
         };
         assert_eq!(
             text(&holds(1, &[("cdl_a", "anna", "the store is full.")]), 1, 0),
-            "The collection cdl_a is held: By “anna”, because of “the store is full”. No job is Held yet: a Pending job \
+            "The collection cdl_a is held: By “anna”; reason: “the store is full”. No job is Held yet: a Pending job \
              becomes Held when a daemon reaches it."
         );
         let named = [("a", "bo", "x"), ("b", "", ""), ("c", "bo", "y"), ("d", "bo", "")];
@@ -203,7 +203,7 @@ mod tests {
         let item = super::stores(&held).next().unwrap();
         assert_eq!(item.title, "The store main is held");
         assert!(
-            item.text.starts_with("By “anna”, because of “its disks are replaced”. Nothing more is written"),
+            item.text.starts_with("By “anna”; reason: “its disks are replaced”. Nothing more is written"),
             "{}",
             item.text
         );
