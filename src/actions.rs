@@ -7,7 +7,7 @@
 //! - [`Actions::plan`] shows what an action would write, [`Actions::execute`] executes it: it reads and checks
 //!   (`prepare`), records the request ([`audit`]), commits, and records the outcome.
 //! - [`Actions::freeze`] and [`Actions::execute_frozen`] do so for many targets, item by item (`bulk`);
-//!   [`Actions::forecast`] shows which of them would be skipped.
+//!   [`Actions::skips`] shows which of them would be skipped.
 //! - [`Actions::execute_with_writes`] does so in one transaction with znodes of our own, for rules (`with_writes`).
 //! - What people do to the mill, which needs no queue: [`mill`].
 //! - Running and recently finished actions: [`Execution`], by the action's id.
@@ -22,11 +22,11 @@ mod clock;
 pub mod deposit;
 mod execute;
 mod execution;
-mod forecast;
 mod kind;
 mod lists;
 mod metrics;
 pub mod mill;
+pub mod outcome;
 mod parameters;
 mod precondition;
 mod prepare;
@@ -35,6 +35,7 @@ mod refusal;
 mod runner;
 mod session;
 mod shared;
+mod skips;
 mod spec;
 pub mod store_events;
 mod table;
@@ -47,7 +48,6 @@ pub use action::{Action, Requested};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use clock::{Clock, MeasureClock};
 pub use execution::{DoneItem, Execution, Outcome, Progress};
-pub use forecast::Skip;
 pub use kind::{ActionKind, UnknownAction};
 pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
@@ -61,6 +61,7 @@ pub use prepare::Prepared;
 pub use reason::{NoReason, Reason};
 pub use refusal::Refusal;
 pub use runner::Runner;
+pub use skips::Skip;
 pub use spec::{ActionSpec, Applies};
 pub use table::{
     ActionOn, BatchAction, BatchesAction, CollectionAction, FaultAction, JobAction, LockAction, QueueAction,

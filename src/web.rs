@@ -3,7 +3,7 @@
 //! Handlers are thin: they take a view from the mirror and render it. None of them sends a request to ZooKeeper.
 //!
 //! Each module names only those below it (`.ci/layers` checks that): this one assembles `several`, `events` and
-//! `errors`, `pages`, `api`, `deliveries`, `probes`, the small handlers (`health`, `scrape`, `dashboards`, `assets`,
+//! `errors`, `pages`, `api`, `deliveries`, `process`, the small handlers (`probes`, `scrape`, `dashboards`, `assets`,
 //! `icons`), `actions`, `state`, `reload`, `http`, `routes`.
 
 use std::sync::Arc;
@@ -39,13 +39,13 @@ mod deliveries;
 mod deposits;
 mod errors;
 mod events;
-pub mod health;
 mod http;
 mod icons;
 mod links;
 pub mod pages;
 mod poster;
 pub mod probes;
+pub mod process;
 mod reload;
 mod routes;
 mod scrape;
@@ -82,8 +82,8 @@ impl Front {
 fn own_routes(config: &config::Web) -> Vec<(&str, MethodRouter<State>)> {
     vec![
         (config.telemetry_path.as_str(), get(scrape::metrics)),
-        (HEALTHY, get(health::healthy)),
-        (READY, get(health::ready)),
+        (HEALTHY, get(probes::healthy)),
+        (READY, get(probes::ready)),
         (events::ROUTE, get(events::events)),
         (assets::ROUTE, get(assets::asset)),
         (icons::ROUTE, get(icons::icon)),

@@ -18,7 +18,7 @@ use super::execute::ActionContext;
 use super::execution::{Execution, ItemChange, Key, Outcome};
 use super::kind::ActionKind;
 use super::lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
-use super::metrics::DONE;
+use super::outcome::DONE;
 use super::prepare::priority_text;
 use super::reason::Reason;
 use super::refusal::Refusal;

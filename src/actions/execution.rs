@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::audit::ActionId;
 use super::kind::ActionKind;
-use super::metrics::{CANCELLED, CONFLICT, DONE, IN_PART, UNKNOWN};
+use super::outcome::{CANCELLED, CONFLICT, DONE, IN_PART, UNKNOWN};
 use super::refusal::Refusal;
 use super::target::Target;
 

@@ -47,12 +47,12 @@ kinds! {
         label: "resume", command: "resume", title: "Resume", question: "Resume {}?",
         is_destructive: false, by_rules: true,
     }
-    /// Holds a pending job, or the pending jobs of a collection.
+    /// Holds a pending job, a collection or a store.
     Hold {
         label: "hold", command: "hold", title: "Hold", question: "Hold {}?",
         is_destructive: false, by_rules: true,
     }
-    /// Releases a held job, batch or collection.
+    /// Releases a held job, batch, collection or store.
     Release {
         label: "release", command: "release", title: "Release", question: "Release {}?",
         is_destructive: false, by_rules: true,

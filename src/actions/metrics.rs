@@ -7,24 +7,7 @@ use prometheus_client::registry::Registry;
 
 use super::actor::Source;
 use super::kind::ActionKind;
-
-/// The outcome of an action that was executed.
-pub(super) const DONE: &str = "done";
-
-/// The outcome of an action that was only planned.
-pub(super) const DRY_RUN: &str = "dry_run";
-
-/// The outcome of an action that was executed in part.
-pub(super) const IN_PART: &str = "in_part";
-
-/// The outcome of an action that may or may not have been executed.
-pub(super) const UNKNOWN: &str = "unknown";
-
-/// The outcome of an action that the state of the queue does not allow.
-pub(super) const CONFLICT: &str = "conflict";
-
-/// The outcome of a bulk action that was cancelled.
-pub(super) const CANCELLED: &str = "cancelled";
+use super::outcome::DONE;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Labels {

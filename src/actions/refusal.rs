@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::actor::Role;
 use super::audit::NotWritten;
-use super::metrics::{CONFLICT, IN_PART, UNKNOWN};
+use super::outcome;
 use queuekeeper_ingest::resubmit::ResubmissionError;
 use queuekeeper_queue::Error;
 use queuekeeper_queue::path::{BatchNode, Path};
@@ -72,18 +72,18 @@ impl Refusal {
     #[must_use]
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Forbidden { .. } => "forbidden",
-            Self::Invalid(_) => "invalid",
-            Self::Missing(_) => "missing",
-            Self::Conflict { .. } => CONFLICT,
-            Self::OtherRequest(_) => "other_request",
-            Self::TooMuch { .. } => "too_much",
-            Self::TooLarge(_) => "too_large",
-            Self::NoRoom(_) => "no_room",
-            Self::Unavailable(_) => "unavailable",
-            Self::Failed(_) => "failed",
-            Self::Unknown(_) => UNKNOWN,
-            Self::InPart(_) => IN_PART,
+            Self::Forbidden { .. } => outcome::FORBIDDEN,
+            Self::Invalid(_) => outcome::INVALID,
+            Self::Missing(_) => outcome::MISSING,
+            Self::Conflict { .. } => outcome::CONFLICT,
+            Self::OtherRequest(_) => outcome::OTHER_REQUEST,
+            Self::TooMuch { .. } => outcome::TOO_MUCH,
+            Self::TooLarge(_) => outcome::TOO_LARGE,
+            Self::NoRoom(_) => outcome::NO_ROOM,
+            Self::Unavailable(_) => outcome::UNAVAILABLE,
+            Self::Failed(_) => outcome::FAILED,
+            Self::Unknown(_) => outcome::UNKNOWN,
+            Self::InPart(_) => outcome::IN_PART,
         }
     }
 

@@ -231,8 +231,9 @@ target_actions! {
         /// Pauses it.
         Pause [
             role: Operator,
-            summary: "Pause the queue: daemons take no items from it",
-            effect: "No daemon takes items from it until it is unpaused. They finish what they are working on.",
+            summary: "Pause the queue: daemons take no further items from it (ingest: except the inventory daemon)",
+            effect: "No daemon takes items from it until it is unpaused, except that the inventory daemon still takes jobs of \
+                the ingest queue. They finish what they are working on.",
             applies: Applies::Always,
         ]
         /// Unpauses it.
@@ -251,8 +252,9 @@ target_actions! {
         /// Holds it.
         Hold [
             role: Operator,
-            summary: "Hold the collection: its pending jobs become Held",
-            effect: "Its pending jobs become Held when a daemon reaches them, and stay Held until they are released.",
+            summary: "Hold the collection: its pending batches and jobs become Held",
+            effect: "Its pending batches and jobs become Held when a daemon reaches them, and stay Held until they are \
+                released.",
             applies: Applies::Always,
         ]
         /// Releases it.

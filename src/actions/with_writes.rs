@@ -11,7 +11,7 @@ use super::actor::Actor;
 use super::audit::{ActionId, Finished};
 use super::execute::ActionContext;
 use super::execution::{Execution, Outcome};
-use super::metrics::DONE;
+use super::outcome::DONE;
 use super::prepare::{NOT_PRESENT, Prepared, Step};
 use super::reason::Reason;
 use super::refusal::Refusal;

@@ -57,7 +57,7 @@ pub enum RuleItems {
 
 macro_rules! rule_actions {
     ($( $(#[$doc:meta])* $action:ident {
-        label: $label:literal, kind: $kind:ident, items: $items:expr, sentence: $sentence:literal $(,)?
+        label: $label:literal, kind: $kind:ident, past: $past:literal, items: $items:expr, sentence: $sentence:literal $(,)?
     } )+) => {
         /// What a rule may do.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,12 @@ macro_rules! rule_actions {
             #[must_use]
             pub fn kind(self) -> ActionKind {
                 match self { $(Self::$action => ActionKind::$kind),+ }
+            }
+
+            /// What was done to the items, as a verb in the past tense.
+            #[must_use]
+            pub fn past(self) -> &'static str {
+                match self { $(Self::$action => $past),+ }
             }
 
             /// The items.
@@ -91,43 +97,43 @@ rule_actions! {
     /// Holds collections that wait for working storage, those whose jobs need most first. The holds are released when
     /// the alert is resolved, if the rule is configured to.
     HoldCollections {
-        label: "hold_collections", kind: Hold,
+        label: "hold_collections", kind: Hold, past: "held",
         items: RuleItems::Collections(&[JobState::Provisioning, JobState::Estimating, JobState::Pending]),
         sentence: "Holds the collections",
     }
     /// Resumes failed jobs.
     ResumeJobs {
-        label: "resume_jobs", kind: Resume,
+        label: "resume_jobs", kind: Resume, past: "resumed",
         items: RuleItems::Jobs(&[JobState::Failed]),
         sentence: "Resumes jobs",
     }
     /// Releases Held jobs whose collection is not held.
     ReleaseJobs {
-        label: "release_jobs", kind: Release,
+        label: "release_jobs", kind: Release, past: "released",
         items: RuleItems::Jobs(&[JobState::Held]),
-        sentence: "Releases jobs of free collections",
+        sentence: "Releases Held jobs of collections that are not held",
     }
     /// Repairs faults by removing or creating an entry or a reference; other repairs are destructive and not available.
     RepairFaults {
-        label: "repair_faults", kind: Repair,
+        label: "repair_faults", kind: Repair, past: "repaired",
         items: RuleItems::Faults(Fault::may_be_repaired_unattended),
         sentence: "Repairs",
     }
     /// Breaks leaked locks.
     BreakLocks {
-        label: "break_locks", kind: BreakLock,
+        label: "break_locks", kind: BreakLock, past: "broke",
         items: RuleItems::Locks(|fault| fault.repair_kind() == RepairKind::BreaksLock),
         sentence: "Breaks locks that show",
     }
     /// Deletes failed or held jobs.
     DeleteJobs {
-        label: "delete_jobs", kind: Delete,
+        label: "delete_jobs", kind: Delete, past: "deleted",
         items: RuleItems::Jobs(&[JobState::Failed, JobState::Held]),
         sentence: "Deletes jobs",
     }
     /// Purges completed or deleted jobs.
     PurgeJobs {
-        label: "purge_jobs", kind: Purge,
+        label: "purge_jobs", kind: Purge, past: "purged",
         items: RuleItems::Jobs(&[JobState::Completed, JobState::Deleted]),
         sentence: "Purges jobs",
     }

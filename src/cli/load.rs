@@ -102,8 +102,7 @@ impl LoadArgs {
         match shutdown.run_until_cancelled(loading).await {
             Some(loaded) => Ok(loaded.map_err(|error| ending(&error))?),
             None => anyhow::bail!(
-                "interrupted. The queues stay paused, so that no daemon takes an incomplete job; continue with --resume, or remove \
-                 everything below the chroot"
+                "interrupted. The queues stay paused; resume with --resume, or remove everything below the chroot"
             ),
         }
     }

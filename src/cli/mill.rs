@@ -2,8 +2,8 @@
 
 mod adopt;
 mod audit;
-mod background;
-mod bit;
+mod bit_flags;
+mod checks;
 mod compare;
 mod errors;
 mod loop_period;
@@ -12,11 +12,11 @@ mod policies;
 mod policy;
 mod produce;
 mod queues;
+mod repair_stops;
 mod reports;
 mod run;
 mod session;
 mod spaces;
-mod stops;
 mod verify;
 mod verify_reports;
 mod waiting;
@@ -49,7 +49,7 @@ commands! {
         Run(run::RunArgs),
         Produce(produce::ProduceArgs),
         Verify(verify::VerifyArgs),
-        Checks(background::ChecksArgs),
+        Checks(checks::ChecksArgs),
         Compare(compare::CompareArgs),
         VerifyReports(verify_reports::VerifyReportsArgs),
         Audit(audit::AuditArgs),
@@ -60,8 +60,8 @@ commands! {
         Repair(errors::RepairArgs),
         Resolve(errors::ResolveArgs),
         Adopt(adopt::AdoptArgs),
-        StopRepairs(stops::StopRepairsArgs),
-        ResumeRepairs(stops::ResumeRepairsArgs),
+        StopRepairs(repair_stops::StopRepairsArgs),
+        ResumeRepairs(repair_stops::ResumeRepairsArgs),
         Held(waiting::HeldArgs),
         DeadLetters(waiting::DeadLettersArgs),
         Retry(waiting::RetryArgs),

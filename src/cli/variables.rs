@@ -32,7 +32,7 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     // what another command has under the same name with another meaning: the audit file of `serve` is rotated by one
     // process alone.
     let prefix = match argument.get_help_heading() {
-        // How content is checked is the same for whoever asks for checks.
+        // How content is checked is the same for the loop and for requested checks.
         _ if long.starts_with("bit.") => "QUEUEKEEPER_MILL",
         // `--workers` of `ingest` and `--data` of `standalone` mean something else.
         None if is_mill && long != "config.file" => "QUEUEKEEPER_MILL",
@@ -48,7 +48,7 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     Some(format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase()))
 }
 
-/// Adds to an error of the command line which variables stand for flags that it names: nobody sees them on that line.
+/// Adds to an error of the command line which variables stand for flags that it names: they are not visible on the command line.
 pub(super) fn blamed(mut error: clap::Error, command: &Command) -> clap::Error {
     let named = [ContextKind::InvalidArg, ContextKind::PriorArg].into_iter().filter_map(|kind| error.get(kind));
     let named = named.flat_map(|value| match value {

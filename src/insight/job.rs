@@ -141,7 +141,7 @@ fn waiting(job: &JobSituation, state: JobState, volume: Option<&Volume>, now: Ti
     let Some(situation) = &job.in_state else { return };
     let is_locked = job.lock.is_some();
     if let Some(pause) = situation.pause.as_ref().filter(|_| !state.continues_when_paused()) {
-        let first = if is_locked { "The daemon finishes the step that it has begun; then the job waits. " } else { "" };
+        let first = if is_locked { "The daemon finishes the step that it has begun. " } else { "" };
         causes.push(paused(pause, now, &format!("{first}{}", until_unpaused())));
     }
     if is_locked {

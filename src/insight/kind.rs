@@ -45,7 +45,7 @@ kinds! {
     Held "held",
     /// Jobs of the state wait for an operator.
     WaitsForOperator "waits_for_operator",
-    /// An admin has paused the queue.
+    /// The queue is paused.
     QueuePaused "queue_paused",
     /// Its collection is held, and so will it be.
     CollectionHeld "collection_held",

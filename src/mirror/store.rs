@@ -293,7 +293,7 @@ impl Store {
         self.read(|image, _| image.locks())
     }
 
-    /// The order to stop a queue, where it is paused.
+    /// The pause of a queue, if it is paused.
     #[must_use]
     pub fn pause(&self, queue: Queue) -> Option<Pause> {
         self.read(|image, offset| image.pause(&Path::QueueLock(queue), offset)).flatten()

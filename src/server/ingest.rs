@@ -159,7 +159,7 @@ pub async fn ingest(
     let probed = Arc::clone(&services);
     let is_ready = move || probed.no_session.lock().clone().map_or(Ok(()), Err);
     tasks.spawn("the web server", |shutdown| async move {
-        Ok(web::probes::run(listeners, registry, is_ready, shutdown).await?)
+        Ok(web::process::run(listeners, registry, is_ready, shutdown).await?)
     });
     let outcome = tasks.join().await;
     services.catalogue.close().await;

@@ -138,7 +138,7 @@ pub async fn run(
         if figures.are_known() { Ok(()) } else { Err("the catalogue does not answer".to_owned()) }
     };
     tasks.spawn("the web server", |shutdown| async move {
-        Ok(web::probes::run(listeners, registry, is_ready, shutdown).await?)
+        Ok(web::process::run(listeners, registry, is_ready, shutdown).await?)
     });
     let outcome = tasks.join().await;
     catalogue.close().await;

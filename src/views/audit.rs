@@ -5,6 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::{Entry, EntryPage};
+use crate::actions::outcome::RUNNING;
 
 mod filter;
 
@@ -94,13 +95,6 @@ impl AuditItem {
         }
     }
 }
-
-/// The outcome of a running action.
-const RUNNING: &str = "running";
-
-/// The outcomes of actions in the audit trail.
-pub(crate) const OUTCOMES: [&str; 9] =
-    ["done", RUNNING, "cancelled", "in_part", "conflict", "missing", "unavailable", "failed", "unknown"];
 
 impl AuditList {
     pub(crate) fn new(page: EntryPage) -> Self {

@@ -52,7 +52,7 @@ struct Row {
     kind: ChartKind,
     label: &'static str,
     title: &'static str,
-    means: &'static str,
+    description: &'static str,
     unit: Unit,
 }
 
@@ -62,29 +62,29 @@ const ROWS: [Row; 5] = [
         kind: ChartKind::Throughput,
         label: "throughput",
         title: "Throughput",
-        means: "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.",
+        description: "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.",
         unit: Unit::PerHour,
     },
-    Row { kind: ChartKind::Jobs, label: "jobs", title: "Jobs", means: "Jobs in each state.", unit: Unit::Count },
+    Row { kind: ChartKind::Jobs, label: "jobs", title: "Jobs", description: "Jobs in each state.", unit: Unit::Count },
     Row {
         kind: ChartKind::Age,
         label: "age",
         title: "Age",
-        means: "How long the oldest job has been in each state.",
+        description: "How long the oldest job has been in each state.",
         unit: Unit::Time,
     },
     Row {
         kind: ChartKind::Storage,
         label: "storage",
         title: "Working storage",
-        means: "How full the volume of working storage is.",
+        description: "How full the volume of working storage is.",
         unit: Unit::Share,
     },
     Row {
         kind: ChartKind::Failures,
         label: "failures",
         title: "Failures",
-        means: "Jobs that failed, per hour.",
+        description: "Jobs that failed, per hour.",
         unit: Unit::PerHour,
     },
 ];
@@ -115,8 +115,8 @@ impl ChartKind {
     }
 
     /// What it shows, in a sentence.
-    pub(crate) fn means(self) -> &'static str {
-        self.row().means
+    pub(crate) fn description(self) -> &'static str {
+        self.row().description
     }
 
     /// What its values are.

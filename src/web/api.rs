@@ -68,14 +68,14 @@ struct Parts {
 
 impl Parts {
     /// Adds the routes of a part, and what it is about.
-    fn part(mut self, means: &str, routes: OpenApiRouter<State>) -> Self {
-        self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| document::tag(path, means)));
+    fn part(mut self, description: &str, routes: OpenApiRouter<State>) -> Self {
+        self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| document::tag(path, description)));
         Self { tags: self.tags, api: self.api.merge(routes) }
     }
 
     /// The same of one that not every server has.
-    fn part_if(self, is_there: bool, means: &str, routes: impl FnOnce() -> OpenApiRouter<State>) -> Self {
-        if is_there { self.part(means, routes()) } else { self }
+    fn part_if(self, is_there: bool, description: &str, routes: impl FnOnce() -> OpenApiRouter<State>) -> Self {
+        if is_there { self.part(description, routes()) } else { self }
     }
 }
 

@@ -16,7 +16,7 @@ use super::http::prefix;
 use super::http::problem::Problem;
 use super::routes::{HEALTHY, READY};
 use super::state::{Front, State};
-use super::{assets, health, icons, pages, scrape};
+use super::{assets, icons, pages, probes, scrape};
 use crate::config::{DeploymentName, RoutePrefix, Web};
 
 /// The pages of several queues, and those of all of them.
@@ -57,7 +57,7 @@ impl Several {
             .route("/", get(overview))
             .route("/runbook", get(runbook))
             .route(config.telemetry_path.as_str(), get(metrics))
-            .route(HEALTHY, get(health::healthy))
+            .route(HEALTHY, get(probes::healthy))
             .route(READY, get(ready))
             .route(assets::ROUTE, get(assets::asset))
             .route(icons::ROUTE, get(icons::icon));
@@ -97,15 +97,15 @@ async fn metrics(FromState(common): FromState<Common>, headers: HeaderMap) -> Re
 async fn ready(FromState(common): FromState<Common>) -> Response {
     let now = Timestamp::now();
     let why = |state: &State| {
-        let why = health::readiness_of(state, now).err()?;
+        let why = probes::readiness_of(state, now).err()?;
         let name = state.http().config.deployment()?;
         Some(format!("not ready: {name}: {why}\n"))
     };
     let unready: String = common.queues.iter().filter_map(why).collect();
     if unready.is_empty() {
-        health::plain(StatusCode::OK, "ready\n".to_owned())
+        probes::plain(StatusCode::OK, "ready\n".to_owned())
     } else {
-        health::plain(StatusCode::SERVICE_UNAVAILABLE, unready)
+        probes::plain(StatusCode::SERVICE_UNAVAILABLE, unready)
     }
 }
 

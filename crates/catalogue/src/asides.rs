@@ -18,7 +18,7 @@ use crate::error::Error;
 /// Content that is to be put aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewAside<'a> {
-    /// The item that is to be destroyed, in the store whose brake is asked.
+    /// The item that is to be destroyed, in the store whose brake counts it.
     pub item: &'a Item,
     /// The key of its content in the space for what is kept: the same one whenever the same effect is tried again.
     pub kept_as: &'a str,
@@ -110,8 +110,8 @@ const PUT: &str = "INSERT INTO asides (store, space, key, kept_as, reason, time,
         ended = NULL, outcome = NULL";
 
 impl Catalogue {
-    /// Asks the brake whether an item may be deleted or overwritten, counts that, and records under which key its
-    /// content is about to be kept: all of it, or nothing. Asked again within a day, it is allowed and nothing changes.
+    /// Checks with the brake whether an item may be deleted or overwritten, counts that, and records under which key its
+    /// content is about to be kept: all of it, or nothing. Repeated within a day, it is allowed and nothing changes.
     /// Without a limit it is allowed by a person. `None` while what was kept under that key is being removed.
     ///
     /// It may turn out that no content is there, where its process died.

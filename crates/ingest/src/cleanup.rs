@@ -122,7 +122,7 @@ async fn delete(session: &Session, path: Path) -> Result<(), Error> {
     let mut transaction = Transaction::new();
     transaction.delete(path.clone(), None);
     match session.queue.commit(&transaction).await {
-        Ok(_) => info!(%path, "removed the note of an ended item"),
+        Ok(_) => info!(%path, "removed the note of a finished item"),
         Err(Error::Missing(_)) => {}
         Err(error) => return Err(error),
     }
@@ -160,10 +160,10 @@ async fn batches(session: &Session, recorded: &mut BTreeSet<BatchId>) -> Result<
         recorded.insert(batch);
     }
     for batch in &done.purged {
-        info!(%batch, "removed an ended batch from the queue");
+        info!(%batch, "removed a finished batch from the queue");
     }
     for (batch, error) in &done.kept {
-        info!(%batch, %error, "cannot remove an ended batch yet");
+        info!(%batch, %error, "cannot remove a finished batch yet");
     }
     session.services.metrics.cleaned("batch", done.purged.len());
     Ok(())

@@ -80,7 +80,7 @@ pub(crate) async fn look_at(
             return Ok(());
         }
     }
-    Err(StepError::temporary("the stored content keeps being changed by others, so it cannot be recorded"))
+    Err(StepError::temporary("another writer keeps changing the stored content, so it cannot be recorded"))
 }
 
 /// What became of an item since the index knows it.

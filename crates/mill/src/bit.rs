@@ -2,7 +2,7 @@
 //!
 //! - [`verdict`]: what a check can find; [`decide`]: what it has found, by what the store, the content index and the
 //!   audit log say;
-//! - [`policy`]: which proof is requested; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]:
+//! - [`policy`]: which proof is required; [`checker`]: what checks need; [`item`]: the check of one item; [`page`]:
 //!   that of many;
 //! - [`verify`]: a check at once, in the foreground; [`requested_check`]: one on request, by workers; [`adopt`]: what
 //!   has no record is taken into it;

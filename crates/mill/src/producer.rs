@@ -258,7 +258,7 @@ impl<'a> Index<'a> {
         Self { catalogue, space, after: after.cloned(), page, head: None, has_ended: false }
     }
 
-    /// What the index knows of a key that is above all that were requested before.
+    /// What the index knows of a key that is above all keys looked up before.
     async fn find(&mut self, key: &Key) -> Result<Option<&IndexedItem>, String> {
         while self.head.as_ref().is_none_or(|head| head.key < *key) && !self.has_ended {
             self.head = self.page.next();

@@ -72,7 +72,7 @@ pub enum Error {
         fault: Fault,
     },
     /// A folder has as many children as other programs can list. Nothing was done.
-    #[error("{folder} has {children} children, and more could not be listed by others")]
+    #[error("{folder} has {children} children, the most that other clients can list")]
     Full {
         /// The folder.
         folder: Path,

@@ -120,8 +120,8 @@ pub enum LoadError {
     Queue(#[from] Error),
     /// It stopped after it had begun.
     #[error(
-        "stopped after {loaded} znodes were loaded: {why}. The queues stay paused, so no daemon acquires an incomplete job; \
-         resume with --resume, or remove what is below the chroot"
+        "stopped after {loaded} znodes were loaded: {why}. The queues stay paused; resume with --resume, \
+         or remove everything below the chroot"
     )]
     Stopped {
         /// How many znodes of the dump were there by then, at least.

@@ -12,12 +12,11 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 
-use crate::acquire::BatchClaim;
-use crate::batch::{Batch, BatchReport, BatchTarget, LockedBatch};
-use crate::error::{ConflictKind, Error};
+use crate::batch::{BatchReport, BatchTarget, LockedBatch};
+use crate::error::Error;
 use crate::handle::Queue;
 use crate::id::{BatchId, JobId};
-use crate::lock::{ClaimOutcome, Lock};
+use crate::lock::Lock;
 use crate::path::{BatchNode, Path};
 use crate::purge::{Census, PlannedJob};
 use crate::record::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
@@ -27,9 +26,15 @@ use crate::transaction::Transaction;
 mod candidates;
 mod delete;
 mod hold;
+mod lock;
+
+use lock::Guard;
 
 /// How often something is planned anew because another changed a job meanwhile.
 const ATTEMPTS: usize = 10;
+
+/// Why it is not possible after so many.
+const MOVING: &str = "another client is changing its jobs; try again";
 
 /// What a withdrawal would do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,23 +100,6 @@ struct Mark {
     version: Option<i32>,
     /// The version of the expansion that ends when it is made.
     expansion: Option<i32>,
-}
-
-/// A lock of ours that a withdrawal left when its future was dropped, or its connection was lost.
-struct LeftLock(LockedBatch);
-
-/// The lock of a withdrawal under way, put where the next attempt finds it if it does not come to its end.
-struct Guard<'a> {
-    queue: &'a Queue,
-    locked: Option<LockedBatch>,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        if let Some(locked) = self.locked.take() {
-            self.queue.pending_claims().put(LeftLock(locked));
-        }
-    }
 }
 
 impl Queue {
@@ -222,38 +210,6 @@ impl Queue {
         Ok(outcome)
     }
 
-    /// Locks a batch as it was read.
-    async fn lock_to_withdraw(&self, batch: Batch) -> Result<LockedBatch, Error> {
-        let (path, state) = (Path::BatchNode(batch.id, BatchNode::Lock), batch.state_to_change()?);
-        let mut transaction = Transaction::new();
-        transaction.check(Path::BatchNode(batch.id, BatchNode::Status), batch.version().unwrap_or_default());
-        match self.claim(transaction, BatchClaim::withdrawal(batch, state)).await? {
-            ClaimOutcome::Ours(claim, lock) => Ok(claim.locked(lock)),
-            ClaimOutcome::Lost(_) => Err(Error::conflict(path, ConflictKind::LockLost { now: None })),
-        }
-    }
-
-    /// The lock that an earlier attempt of this session left, if it is still ours.
-    async fn left_lock(&self, id: BatchId) -> Result<Option<LockedBatch>, Error> {
-        while let Some(outcome) = self.recover_claim(|claim: &BatchClaim| claim.is_withdrawal_of(id)).await? {
-            if let ClaimOutcome::Ours(claim, lock) = outcome {
-                return Ok(Some(claim.locked(lock)));
-            }
-        }
-        while let Some(LeftLock(locked)) = self.pending_claims().take(|left: &LeftLock| left.0.batch.id == id) {
-            let mut guard = Guard { queue: self, locked: Some(locked.clone()) };
-            let found = self.find_lock(&locked.lock.path).await?;
-            let batch = if found.as_ref() == Some(&locked.lock) { Some(self.load_batch(id).await?) } else { None };
-            guard.locked = None;
-            match batch {
-                Some(batch) if batch.version() == Some(locked.version) => return Ok(Some(locked)),
-                // Broken, or of a batch that another has changed: it is given up.
-                Some(_) | None => drop(self.unlock_batch(&locked).await?),
-            }
-        }
-        Ok(None)
-    }
-
     /// The jobs of a batch, by its references and by what the jobs themselves say.
     async fn jobs_to_withdraw(&self, target: &BatchTarget, report: &BatchReport) -> Result<Vec<JobId>, Error> {
         let mut ids = self.jobs_of(target, &mut Census::default()).await?;
@@ -298,8 +254,7 @@ impl Withdrawal<'_> {
                 held => self.after_hold(mark, held).await,
             };
         }
-        let why = "its jobs are being changed by others; try again";
-        Ok(WithdrawalOutcome::NotWithdrawn(why.to_owned()))
+        Ok(WithdrawalOutcome::NotWithdrawn(MOVING.to_owned()))
     }
 
     /// Goes on where the note says.

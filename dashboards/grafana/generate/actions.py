@@ -1,4 +1,4 @@
-"""What queuekeeper was requested to do, by people, by programs and by rules for alerts."""
+"""Actions that were requested by people, by programs and by rules for alerts."""
 
 from panels import link, query, says, series, table, timeline
 from words import BLUE, GREEN, GREY, ORANGE, RED, YELLOW, events, its

@@ -110,7 +110,7 @@ def of_locks():
                 ),
                 series(
                     "Age of the oldest lock",
-                    "Daemons hold a lock for as long as they work on an item. Queues and collections stay locked until an operator unlocks them. 0: there is no lock of this kind.",
+                    "Daemons hold a lock for as long as they work on an item. Queues stay paused and collections held until they are unpaused or released. 0: there is no lock of this kind.",
                     query(oldest, "{{kind}}"),
                     "s",
                     links=[TO_LOCKS],

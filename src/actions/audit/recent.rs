@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 
 use super::record::{ActionId, Record};
-use crate::actions::metrics::{DONE, UNKNOWN};
+use crate::actions::outcome::{DONE, RUNNING, UNKNOWN};
 
 mod decision;
 mod names;
@@ -24,9 +24,6 @@ const MAX_TARGETS: usize = 20;
 
 /// How many targets of bulk actions beyond those are kept in all, as hashes.
 const MAX_FURTHER: usize = 1_000_000;
-
-/// The filter value for actions that are still running.
-const RUNNING: &str = "running";
 
 /// How many failed items of a bulk action are kept with the reason.
 const MAX_FAILED: usize = 100;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::record::{ActionId, Record};
-use crate::actions::metrics::UNKNOWN;
+use crate::actions::outcome::UNKNOWN;
 
 /// After how many bytes a record says that all earlier actions have an outcome, so that the next start need not read
 /// them again.

@@ -4,7 +4,7 @@ use super::kind::MillActionKind;
 use super::{Ended, MillActions, Requested, Resolution};
 use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
-use crate::actions::metrics::DONE;
+use crate::actions::outcome::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 

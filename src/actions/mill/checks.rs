@@ -11,7 +11,7 @@ use super::kind::MillActionKind;
 use super::{Ended, MillActions, MillParts, Requested};
 use crate::actions::actor::Actor;
 use crate::actions::audit::Entry;
-use crate::actions::metrics::DONE;
+use crate::actions::outcome::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 use crate::mirror::words::{counted, size};

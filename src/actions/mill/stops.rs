@@ -8,7 +8,7 @@ use super::kind::MillActionKind;
 use super::{Ended, MillActions, Requested};
 use crate::actions::actor::{Actor, Role};
 use crate::actions::audit::Entry;
-use crate::actions::metrics::DONE;
+use crate::actions::outcome::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 

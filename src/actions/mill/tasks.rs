@@ -10,7 +10,7 @@ use super::{Ended, MillActions, MillParts, Requested};
 use crate::actions::actor::{Actor, Role};
 use crate::actions::audit::{Entry, Finished};
 use crate::actions::execution::{Outcome, Progress};
-use crate::actions::metrics::{CONFLICT, DONE};
+use crate::actions::outcome::{CONFLICT, DONE};
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
 

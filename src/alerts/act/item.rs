@@ -175,11 +175,11 @@ impl Shared {
         }
         let Decision { kind, cause, scope, .. } = &active.decision;
         let (verb, is_act) = match kind {
-            DecisionKind::Act => (active.rule.action.verb(), true),
-            DecisionKind::Undo => ("release", false),
+            DecisionKind::Act => (active.rule.action.past(), true),
+            DecisionKind::Undo => ("released", false),
         };
         let (list, key) = (active.list(), scope.key());
-        let why = format!("{}{}", list.in_words(&past(verb)), list.named());
+        let why = format!("{}{}", list.in_words(verb), list.named());
         let outcome = if list.done > 0 { Outcome::Executed } else { Outcome::NothingToDo };
         if list.done > 0 && is_act {
             let cause = cause.clone();
@@ -258,14 +258,4 @@ impl ActiveDecision<'_> {
 /// The instant as stored in the data of a hold.
 fn whole_second(now: Timestamp) -> Timestamp {
     now.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Trunc)).unwrap_or(now)
-}
-
-/// The past tense of a verb.
-fn past(verb: &str) -> String {
-    match verb {
-        "hold" => "held".to_owned(),
-        "break" => "broke".to_owned(),
-        "repair" => "repaired".to_owned(),
-        verb => format!("{verb}d"),
-    }
 }

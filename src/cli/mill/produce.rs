@@ -13,7 +13,7 @@ use queuekeeper_mill::run::{MillSettings, SEES_DUE};
 use queuekeeper_store::StoreFamilies;
 
 use super::ConfigArgs;
-use super::bit::BitArgs;
+use super::bit_flags::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
 use crate::cli::{on_signal, output};

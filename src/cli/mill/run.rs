@@ -9,7 +9,7 @@ use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::run::MillSettings;
 
 use super::ConfigArgs;
-use super::bit::BitArgs;
+use super::bit_flags::BitArgs;
 use super::loop_period::loop_period;
 use crate::cli::mail::MailArgs;
 use crate::cli::{LogArgs, headings, on_signal};

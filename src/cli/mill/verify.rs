@@ -9,7 +9,7 @@ use queuekeeper_mill::bit::verify::{Said, Scope, Totals};
 use queuekeeper_store::error::shortened;
 use queuekeeper_store::{Key, SpaceName};
 
-use super::{ConfigArgs, background};
+use super::{ConfigArgs, checks};
 use crate::cli::actor::AuditArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::Lines;
@@ -107,7 +107,7 @@ impl VerifyArgs {
         let (file, config) = self.place.read()?;
         let scope = self.what.scope_of_content(&config)?;
         if self.background {
-            return background::ask(&scope, self.dry_run, self.reason, self.place, self.audit).await;
+            return checks::ask(&scope, self.dry_run, self.reason, self.place, self.audit).await;
         }
         let checker = server::mill::checker(&config, file.stores(), [&scope.store]).await?;
         let catalogue = checker.catalogue.clone();

@@ -5,9 +5,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
-use super::OUTCOMES;
 use crate::actions::audit::{ActionId, AuditOrder, AuditQuery};
 use crate::actions::mill::MillActionKind;
+use crate::actions::outcome::OUTCOMES;
 use crate::actions::{ActionKind, Source};
 use crate::mirror::find::InvalidCursor;
 use crate::views::error::ViewError;
@@ -43,7 +43,7 @@ labelled! {
     RecordedKind: RecordedKind::all(), RecordedKind::label;
     Source: Source::ALL, Source::label;
     AuditOrder: AuditOrder::ALL, AuditOrder::label, Self::default();
-    Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0];
+    Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0].label;
 }
 
 // The derived parameter descriptions resolve aliases, but not type arguments.

@@ -110,8 +110,8 @@ const COMMON: [Common; 9] = [
 ];
 
 /// The tag of a part of the API, from any of its paths.
-pub(super) fn tag(path: &str, means: &str) -> Tag {
-    TagBuilder::new().name(part_of(path)).description(Some(means)).build()
+pub(super) fn tag(path: &str, description: &str) -> Tag {
+    TagBuilder::new().name(part_of(path)).description(Some(description)).build()
 }
 
 /// Completes the description.

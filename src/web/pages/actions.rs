@@ -14,6 +14,7 @@ use super::listing::with;
 use super::progress::Part;
 use super::render;
 use crate::actions::audit::ActionId;
+use crate::actions::outcome::{self, Tone};
 use crate::actions::{ActionKind, Role, Source, Target};
 use crate::views::actions::ActionView;
 use crate::views::show::{Count, Moment, counted, percent, visible};
@@ -98,7 +99,7 @@ struct DoneRow {
 pub(super) struct Outcome {
     pub(super) name: &'static str,
     pub(super) class: &'static str,
-    means: &'static str,
+    description: &'static str,
 }
 
 /// Who requested it, and when.
@@ -130,26 +131,16 @@ struct ItemRow {
 
 /// An outcome by its label.
 pub(super) fn outcome(label: &str) -> Outcome {
-    let (name, class, means) = match label {
-        "done" => ("Done", "good", "The action was executed."),
-        "running" => ("In progress", "work", "The action is in progress, and continues when this page is closed."),
-        "cancelled" => (
-            "Cancelled",
-            "warn",
-            "The action was cancelled: items in progress were finished, and the rest was not started.",
-        ),
-        "in_part" => ("In part", "warn", "The action was executed in part; the rest was skipped or refused."),
-        "conflict" => ("Refused", "warn", "Nothing was done: the state of the queue forbids it."),
-        "unknown" => (
-            "Unknown",
-            "bad",
-            "It is unknown whether all of it was executed: the connection was lost, or the server was stopped. Check the \
-             target before requesting the action again.",
-        ),
-        "failed" | "unavailable" => ("Failed", "bad", "Nothing was done, or only a part of it."),
-        _ => ("Refused", "bad", "Nothing was done."),
+    let Some(spec) = outcome::outcome(label) else {
+        return Outcome { name: "Other", class: "warn", description: "An outcome of another version of queuekeeper." };
     };
-    Outcome { name, class, means }
+    let class = match spec.tone {
+        Tone::Good => "good",
+        Tone::Work => "work",
+        Tone::Warn => "warn",
+        Tone::Bad => "bad",
+    };
+    Outcome { name: spec.title, class, description: spec.description }
 }
 
 /// The title of an action, by its label.

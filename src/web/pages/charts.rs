@@ -42,7 +42,7 @@ struct ChartsPage {
 struct Figure {
     label: &'static str,
     title: &'static str,
-    means: &'static str,
+    description: &'static str,
     /// Where it is shown alone; empty where it is.
     href: String,
     /// Whether its lines are of states.
@@ -145,7 +145,7 @@ impl Figure {
         Self {
             label: kind.label(),
             title: kind.title(),
-            means: kind.means(),
+            description: kind.description(),
             is_by_state: plot.as_ref().is_some_and(|plot| plot.lines.len() > 1),
             table: chart.as_ref().map(|chart| Table::new(chart, rows, now)).unwrap_or_default(),
             href,

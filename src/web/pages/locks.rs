@@ -59,7 +59,7 @@ struct StoreRow {
 #[derive(Debug)]
 struct Line {
     name: &'static str,
-    means: &'static str,
+    description: &'static str,
     count: String,
     is_empty: bool,
     oldest: Option<Moment>,
@@ -204,7 +204,7 @@ fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
     ]
 }
 
-fn means(kind: LockKind) -> &'static str {
+fn description(kind: LockKind) -> &'static str {
     match kind {
         LockKind::Job => "a daemon works on the job",
         LockKind::Batch => "a daemon creates its jobs, or its report",
@@ -212,8 +212,8 @@ fn means(kind: LockKind) -> &'static str {
         LockKind::Storage => "no other version of the object is stored at the same time",
         LockKind::Inventory => "no other version of the object is recorded at the same time",
         LockKind::LocalId => "no other ARK is minted for it at the same time",
-        LockKind::Queue => "no daemon takes items from it",
-        LockKind::Collection => "held: its pending jobs become Held",
+        LockKind::Queue => "its daemons take no items, except the inventory daemon",
+        LockKind::Collection => "held: its pending batches and jobs become Held",
     }
 }
 
@@ -222,7 +222,7 @@ impl Line {
         let figures = summary.locks(kind);
         Self {
             name: kind.title(),
-            means: means(kind),
+            description: description(kind),
             count: Count(figures.count).to_string(),
             is_empty: figures.count == 0,
             oldest: figures.oldest.map(|oldest| Moment::new(oldest, now)),

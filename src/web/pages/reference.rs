@@ -88,7 +88,7 @@ struct Reference {
 #[derive(Debug)]
 struct Part {
     name: String,
-    means: String,
+    description: String,
     operations: Vec<Operation>,
 }
 
@@ -104,12 +104,12 @@ impl Reference {
         let part = |tag: &Value| {
             let name = text(&tag["name"]);
             let of = operations.extract_if(.., |(tag, _)| *tag == name).map(|(_, operation)| operation).collect();
-            Part { means: text(&tag["description"]), operations: of, name }
+            Part { description: text(&tag["description"]), operations: of, name }
         };
         let mut parts: Vec<_> = elements(&document["tags"]).map(part).collect();
         if !operations.is_empty() {
             let rest = operations.into_iter().map(|(_, operation)| operation).collect();
-            parts.push(Part { name: "more".to_owned(), means: String::new(), operations: rest });
+            parts.push(Part { name: "more".to_owned(), description: String::new(), operations: rest });
         }
         let components = &document["components"];
         let named = |(status, name): (&str, &str)| Answer::new(status, &components["responses"][name]);

@@ -85,7 +85,7 @@ struct Shown {
 #[derive(Debug)]
 struct Line {
     at: Moment,
-    outcome: (&'static str, &'static str),
+    outcome: (&'static str, String),
     detail: String,
     times: String,
 }
@@ -265,28 +265,24 @@ impl Line {
     }
 }
 
-/// What came of an alert: the class of its tag, and its name.
-fn outcome_in_words(outcome: Option<Outcome>) -> (&'static str, &'static str) {
-    match outcome {
-        None => ("work", "accepted"),
-        Some(Outcome::Executed) => ("good", "done"),
-        Some(Outcome::DryRun) => ("", "dry run"),
-        Some(Outcome::Duplicate) => ("done", "duplicate"),
-        Some(Outcome::Cooldown) => ("done", "cooling down"),
-        Some(Outcome::Budget) => ("bad", "beyond budget"),
-        Some(Outcome::BreakerOpen) => ("bad", "breaker open"),
-        Some(Outcome::GaveUp) => ("bad", "gave up"),
-        Some(Outcome::Paused) => ("warn", "paused"),
-        Some(Outcome::NothingToDo) => ("done", "nothing to do"),
-        Some(Outcome::NotSynced) => ("warn", "not synced"),
-        Some(Outcome::NoMatch) => ("done", "no match"),
-        Some(Outcome::Resolved) => ("done", "resolved"),
-        Some(Outcome::Invalid) => ("bad", "invalid"),
-        Some(Outcome::Unauthorized) => ("bad", "unauthorized"),
-        Some(Outcome::QueueFull) => ("bad", "too many"),
-        Some(Outcome::Failed) => ("bad", "failed"),
-        Some(Outcome::Unknown) => ("bad", "unknown"),
-    }
+/// What came of an alert: the class of its tag, and its name, which is its label in metrics and the audit trail.
+fn outcome_in_words(outcome: Option<Outcome>) -> (&'static str, String) {
+    let Some(outcome) = outcome else { return ("work", "accepted".to_owned()) };
+    let class = match outcome {
+        Outcome::Executed => "good",
+        Outcome::DryRun => "",
+        Outcome::Duplicate | Outcome::Cooldown | Outcome::NothingToDo | Outcome::NoMatch | Outcome::Resolved => "done",
+        Outcome::Paused | Outcome::NotSynced => "warn",
+        Outcome::Budget
+        | Outcome::BreakerOpen
+        | Outcome::GaveUp
+        | Outcome::Invalid
+        | Outcome::Unauthorized
+        | Outcome::QueueFull
+        | Outcome::Failed
+        | Outcome::Unknown => "bad",
+    };
+    (class, outcome.label().replace('_', " "))
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ impl Catalogue {
 /// What was checked of the content of a store in some minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedAmount {
-    /// Which proof was requested.
-    pub requested: String,
+    /// The least proof that the policy requires.
+    pub required: String,
     /// How many items the store listed in the pages that were checked.
     pub items: u64,
     /// How many bytes these have.
@@ -96,7 +96,7 @@ impl Catalogue {
             FROM checked_in_minute JOIN bit_runs ON bit_runs.id = checked_in_minute.run
             WHERE minute > {now} / 60000 - $1 AND bit_runs.loop = $2 GROUP BY bit_runs.asked ORDER BY bit_runs.asked";
         let amount =
-            |row: &Row| Ok(CheckedAmount { requested: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+            |row: &Row| Ok(CheckedAmount { required: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(sql, values![minutes, number], amount).await
     }
 }

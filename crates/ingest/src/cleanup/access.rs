@@ -48,7 +48,7 @@ pub(super) async fn requests(session: &Session) -> Result<(), Error> {
             }
             match queue.purge_request(&request).await {
                 Ok(()) => {
-                    info!(request = %id, queue = access.name(), "removed an ended access request");
+                    info!(request = %id, queue = access.name(), "removed a finished access request");
                     session.services.metrics.cleaned("request", 1);
                 }
                 Err(error) if error.is_connection() => return Err(error),

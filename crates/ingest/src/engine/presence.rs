@@ -120,7 +120,7 @@ pub(super) async fn announce(client: &Client, services: &Arc<Services>, acls: &A
     let path = Path::daemon(client.session_id().0).to_string();
     let ephemeral = CreateMode::Ephemeral.with_acls(*acls);
     if let Err(error) = client.create(&path, &note.encode(), &ephemeral).await {
-        warn!(%error, "cannot write {path}; the daemons work nevertheless");
+        warn!(%error, "cannot write {path}; the daemons continue");
     }
     note
 }

@@ -57,7 +57,7 @@ impl ReportMail {
         head: &ReportHead,
         place: &str,
     ) -> Result<Option<NewMessage>, String> {
-        let result = head.coverage.result(head.requested);
+        let result = head.coverage.result(head.required);
         let (word, verdict) = match result {
             ReportResult::Success => return Ok(None),
             ReportResult::Incomplete => ("INCOMPLETE", "not every item has the proof that its policy requires"),
@@ -152,19 +152,19 @@ async fn findings(
 
 /// What the report says as a whole, and what it covers.
 fn facts(body: Body, head: &ReportHead) -> Body {
-    let ReportHead { account, store, space, number, policy, requested, started, ended, coverage } = head;
+    let ReportHead { account, store, space, number, policy, required, started, ended, coverage } = head;
     let facts = [
         ("Account", account.clone()),
         ("Store", store.to_string()),
         ("Space", space.to_string()),
-        ("Result", coverage.result(*requested).as_str().to_owned()),
+        ("Result", coverage.result(*required).as_str().to_owned()),
         ("Loop", number.to_string()),
         ("Proof", policy.clone()),
         ("Began", moment(*started)),
         ("Ended", moment(*ended)),
     ];
     let mut body = body.facts(&facts.each_ref().map(|(name, value)| (*name, value.as_str())));
-    for lack in coverage.lacks(*requested) {
+    for lack in coverage.lacks(*required) {
         body = body.paragraph(&format!("- {} {}.", counted(lack.items, "item", "items"), lack.words));
     }
     let parts: Vec<(String, String)> = coverage

@@ -231,8 +231,8 @@ pub struct ReportHead {
     pub number: u64,
     /// The policy of the store, as it is configured.
     pub policy: String,
-    /// The least proof that the policy asks for.
-    pub requested: Proof,
+    /// The least proof that the policy requires.
+    pub required: Proof,
     /// When the run began.
     pub started: Timestamp,
     /// When its checks had ended.
@@ -245,8 +245,8 @@ impl ReportHead {
     /// The head as JSON, without items.
     #[must_use]
     pub fn json(&self) -> Value {
-        let Self { account, store, space, number, policy, requested, started, ended, coverage } = self;
-        let lacks = coverage.lacks(*requested).into_iter().map(|Lack { items, words, .. }| {
+        let Self { account, store, space, number, policy, required, started, ended, coverage } = self;
+        let lacks = coverage.lacks(*required).into_iter().map(|Lack { items, words, .. }| {
             let noun = if items == 1 { "item" } else { "items" };
             format!("{items} {noun} {words}")
         });
@@ -260,7 +260,7 @@ impl ReportHead {
             "policy": policy,
             "started": started,
             "ended": ended,
-            "result": coverage.result(*requested).as_str(),
+            "result": coverage.result(*required).as_str(),
             "lacks": lacks.collect::<Vec<_>>(),
             "coverage": parts,
         })

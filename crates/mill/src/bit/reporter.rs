@@ -163,14 +163,14 @@ impl Reporter {
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
         let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
-        let policy = run.requested.parse::<ProofPolicy>()?;
+        let policy = run.required.parse::<ProofPolicy>()?;
         let head = ReportHead {
             account: account.name.clone(),
             store: store.clone(),
             space: run.space.clone(),
             number: run.number,
-            policy: run.requested.clone(),
-            requested: policy.proof(),
+            policy: run.required.clone(),
+            required: policy.proof(),
             started: run.started,
             ended,
             coverage: self.coverage(run, lease).await?,
@@ -192,9 +192,9 @@ impl Reporter {
             let file = write(reports.as_ref(), &item, content, content_type, lease).await?;
             files.insert(ending.to_owned(), file);
         }
-        let (result, covered) = (head.coverage.result(head.requested).as_str(), json!(head.coverage).to_string());
+        let (result, covered) = (head.coverage.result(head.required).as_str(), json!(head.coverage).to_string());
         let stored_at = format!("{place}/{admin}/{name}");
-        let is_complete = head.coverage.is_complete(head.requested);
+        let is_complete = head.coverage.is_complete(head.required);
         let mail = self.mail.message(catalogue, account, run, &head, &stored_at).await?;
         let report = NewReport { result, place: &stored_at, coverage: &covered, is_complete, mail: mail.as_ref() };
         let seal = |number, previous: Option<&SealHead>| {

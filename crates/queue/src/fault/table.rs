@@ -300,8 +300,8 @@ faults! {
     /// A pause or hold of more than a day.
     ForgottenPause "forgotten_pause" {
         title: "Forgotten pause",
-        effect: "Depositors wait until it is released.",
-        fix: "Contact the person who set it, and release it.",
+        effect: "Depositors, or users who requested objects, wait until it is unpaused or released.",
+        fix: "Ask the user who set it, or see the rule that did, then unpause or release it.",
         severity: Warning,
         blocks: [],
         has_own_alert: true,

@@ -108,7 +108,7 @@ pub enum Problem {
     #[error("follows the last line of the dump")]
     AfterEnd,
     /// The counts differ.
-    #[error("says that there are {said} znodes, and {read} were read: lines are missing or too many")]
+    #[error("says that there are {said} znodes, but {read} were read: lines are missing or were added")]
     Count {
         /// The number in the trailer.
         said: u64,

@@ -9,7 +9,7 @@ use crate::state::JobState;
 use crate::transaction::{Operation, Transaction};
 
 use super::candidates::{Fitness, fitness_of};
-use super::{ATTEMPTS, Mark, Withdrawal, WithdrawalOutcome, WithdrawalProgress, is_about_jobs};
+use super::{ATTEMPTS, MOVING, Mark, Withdrawal, WithdrawalOutcome, WithdrawalProgress, is_about_jobs};
 
 /// How holding the jobs ended.
 pub(super) enum Held {
@@ -58,7 +58,7 @@ impl Withdrawal<'_> {
                 }
             }
         }
-        Ok(Held::Hindered("others release its jobs while they are being held".to_owned()))
+        Ok(Held::Hindered("another client releases its jobs while they are being held".to_owned()))
     }
 
     /// Holds the first of these jobs, as many as one transaction takes, and takes them off the list.
@@ -89,7 +89,7 @@ impl Withdrawal<'_> {
             pending.splice(..some, left);
             return Ok(Step::Done);
         }
-        Ok(Step::Hindered("its jobs are being changed by others; try again".to_owned()))
+        Ok(Step::Hindered(MOVING.to_owned()))
     }
 
     /// Plans a change of these jobs; `None` where one of them has changed since.

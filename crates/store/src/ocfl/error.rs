@@ -63,7 +63,7 @@ pub enum OcflError {
         why: String,
     },
     /// Another writer was first.
-    #[error("object {id}: another writer has made version {version}, so this one was not made; begin it again")]
+    #[error("object {id}: another writer created version {version}, so this one was not created; start again")]
     Conflict {
         /// Which object.
         id: String,

@@ -189,7 +189,7 @@ impl Reader {
                     self.rest.end - self.rest.start
                 )));
             };
-            tracing::debug!(store = %self.inner.name, item = %self.item, error = %why, "reading on where it broke off");
+            tracing::debug!(store = %self.inner.name, item = %self.item, error = %why, "resuming an interrupted read");
             tokio::time::sleep(wait).await;
             self.inner.metrics.retry(Operation::Get);
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Entry, MAX_TARGETS, RUNNING};
-use crate::actions::metrics::{DONE, IN_PART, UNKNOWN};
+use crate::actions::outcome::{DONE, IN_PART, UNKNOWN};
 
 /// Entries that are shown as one.
 #[derive(Debug)]

@@ -87,7 +87,7 @@ impl ListPage {
         let frozen = actions.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
         let Frozen { bulk, items, of, at, origin, .. } = &*frozen;
         let frame = Frame::new(&state.view(now), "../".to_owned(), section(*of));
-        let mut why: Vec<_> = actions.forecast(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
+        let mut why: Vec<_> = actions.skips(&frozen).into_iter().map(|skip| skip.map(Why::Known)).collect();
         let (mut sample, mut written, mut unavailable) = (Vec::new(), None, None::<String>);
         // Those that are changed come first.
         let (changed, unchanged): (Vec<_>, Vec<_>) = (0..items.len()).partition(|at| why[*at].is_none());

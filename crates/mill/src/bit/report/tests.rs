@@ -89,7 +89,7 @@ fn head(coverage: Coverage) -> ReportHead {
         space: "theses".parse().unwrap(),
         number: 3,
         policy: "read 1/12".to_owned(),
-        requested: Proof::Read,
+        required: Proof::Read,
         started: "2026-11-26T00:00:00Z".parse().unwrap(),
         ended: "2026-11-27T00:00:00Z".parse().unwrap(),
         coverage,

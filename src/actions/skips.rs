@@ -30,7 +30,7 @@ impl Actions {
     /// Why each item of a list would be skipped if the action were executed now; `None` for an item that would be
     /// changed. Of items other than jobs, and without a mirror, that is not known before they are read.
     #[must_use]
-    pub fn forecast(&self, frozen: &Frozen) -> Vec<Option<Skip>> {
+    pub fn skips(&self, frozen: &Frozen) -> Vec<Option<Skip>> {
         let unknown = || vec![None; frozen.items.len()];
         let Some(store) = &self.shared.store else { return unknown() };
         let Some(spec) = TargetKind::Job.actions().iter().find(|spec| spec.kind == frozen.bulk.kind) else {
