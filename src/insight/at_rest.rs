@@ -145,14 +145,15 @@ pub(super) fn collection_held(job: &JobSituation, now: Timestamp) -> Cause {
         .items([collection_lock(&job.collection)], 1)
 }
 
-pub(super) fn unknown(job: &JobSituation) -> Cause {
-    let sentence = if job.odd_status.is_empty() {
+/// Of an item whose status names no state that is known; `status` is the znode, `odd` what it says instead.
+pub(super) fn unknown(odd: &str, status: Path) -> Cause {
+    let sentence = if odd.is_empty() {
         "Its status cannot be read.".to_owned()
     } else {
-        format!("The daemons do not know its status {}.", quoted(&job.odd_status))
+        format!("The daemons do not know its status {}.", quoted(odd))
     };
     Cause::new(CauseKind::StatusUnknown, sentence)
         .evidence("No daemon can load it.")
         .fix("Correct its status znode manually.")
-        .items([Path::JobNode(job.id, JobNode::Status)], 1)
+        .items([status], 1)
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::at_rest::{being_withdrawn, is_held};
+use super::at_rest::{being_withdrawn, is_held, unknown};
 use super::obstacles::{obstacles, paused};
 use super::state::is_about_size;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
@@ -25,7 +25,7 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
     }
     causes.extend(stopping.into_iter().map(Cause::of_fault));
     match batch.state {
-        None => causes.push(unknown(batch)),
+        None => causes.push(unknown(&batch.odd_status, Path::BatchNode(batch.id, BatchNode::Status))),
         Some(BatchState::Completed | BatchState::Deleted) => {}
         Some(BatchState::Failed) => causes.push(failed(batch, now)),
         Some(BatchState::Held) => causes.push(held(batch, now)),
@@ -293,18 +293,6 @@ fn held(batch: &BatchSituation, now: Timestamp) -> Cause {
     Cause::new(CauseKind::Held, format!("It {}.", is_held(batch.entered, now)))
         .fix("Release the batch.")
         .since(batch.entered)
-        .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
-}
-
-fn unknown(batch: &BatchSituation) -> Cause {
-    let sentence = if batch.odd_status.is_empty() {
-        "Its status cannot be read.".to_owned()
-    } else {
-        format!("The daemons do not know its status {}.", quoted(&batch.odd_status))
-    };
-    Cause::new(CauseKind::StatusUnknown, sentence)
-        .evidence("No daemon can load it.")
-        .fix("Correct its status znode manually.")
         .items([Path::BatchNode(batch.id, BatchNode::Status)], 1)
 }
 

@@ -11,7 +11,7 @@ use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
 use queuekeeper_queue::fault::{Fault, Provisioning};
-use queuekeeper_queue::path::Path;
+use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobPhase, JobState, State};
 
@@ -32,7 +32,7 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         None => {
-            causes.push(unknown(job));
+            causes.push(unknown(&job.odd_status, Path::JobNode(job.id, JobNode::Status)));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         Some((state, JobPhase::Underway)) => {

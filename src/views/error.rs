@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use tokio::time::error::Elapsed;
+
 use super::show::visible;
 use crate::mirror::find::InvalidCursor;
 use crate::mirror::lists::ListError;
@@ -48,6 +50,11 @@ impl fmt::Display for Explained {
 }
 
 impl ViewError {
+    /// The catalogue took longer than a page waits for it.
+    pub(crate) fn late(_: Elapsed) -> Self {
+        Self::Unavailable("The catalogue did not answer within a second.".to_owned())
+    }
+
     /// A value that is invalid for a parameter.
     pub(crate) fn value(name: &str, value: &str) -> Self {
         Self::parameter(format!("The parameter “{name}” cannot be “{}”.", quoted(value))).of(name)

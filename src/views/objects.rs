@@ -237,8 +237,7 @@ impl Objects {
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.
     pub(crate) async fn made_by(&self, job: Uuid) -> Result<Option<MadeVersion>, ViewError> {
-        let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
-        let made = timeout(SOON, self.catalogue.version_of_job(job)).await.map_err(late)?;
+        let made = timeout(SOON, self.catalogue.version_of_job(job)).await.map_err(ViewError::late)?;
         Ok(made.map_err(|error| unavailable(&error))?.map(|(ark, version)| MadeVersion { ark, version }))
     }
 

@@ -59,6 +59,7 @@ mod rows;
 mod rules;
 mod runbook;
 mod search;
+mod state_tag;
 mod submit;
 mod tree;
 mod withdraw;

@@ -51,7 +51,7 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         (of_size("/locks", 1_000_000), "line 3 has the path /locks, whose value takes a request of 1000"),
         (
             good.replace(&format!("{}\n", node("/jobs/jid0000000007")), ""),
-            "says that there are 3 znodes, and 2 were read",
+            "says that there are 3 znodes, but 2 were read",
         ),
         (good.clone() + &node("/odd"), "line 7 follows the last line"),
         (with(&["/jobs", "/jobs"]), "line 4 has the path /jobs a second time"),

@@ -42,8 +42,7 @@ impl Objects {
     /// # Errors
     /// When the catalogue cannot be read, or does not answer soon.
     pub(super) async fn bit_errors(&self, object: &Object) -> Result<OfObject, ViewError> {
-        let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
-        timeout(SOON, self.find_bit_errors(object)).await.map_err(late)?
+        timeout(SOON, self.find_bit_errors(object)).await.map_err(ViewError::late)?
     }
 
     async fn find_bit_errors(&self, object: &Object) -> Result<OfObject, ViewError> {

@@ -86,8 +86,8 @@ impl Objects {
             return Ok(Vec::new());
         };
         let original = Original { store: &store, space: &space, folder: &folder };
-        let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
-        let found = timeout(SOON, copies(&self.catalogue, &copied.accounts, &original)).await.map_err(late)?;
+        let found =
+            timeout(SOON, copies(&self.catalogue, &copied.accounts, &original)).await.map_err(ViewError::late)?;
         let found = found.map_err(|error| unavailable(&error))?;
         Ok(found.into_iter().map(|of| ObjectCopy::new(of, &folder)).collect())
     }

@@ -45,14 +45,14 @@ impl Objects {
         let key = |file: &File| Key::new(format!("{folder}/{}", file.content_path).into_bytes()).ok();
         let keys: Vec<_> = files.iter().map(key).collect();
         let wanted: Vec<_> = keys.iter().flatten().cloned().collect();
-        let late = |_| ViewError::Unavailable("The catalogue did not answer within a second.".to_owned());
         let both = async {
             tokio::try_join!(
                 self.catalogue.items_of(&space, &wanted),
                 self.catalogue.bit_errors_of_keys(stores, &space, &wanted),
             )
         };
-        let (found, wrong) = timeout(SOON, both).await.map_err(late)?.map_err(|error| unavailable(&error))?;
+        let (found, wrong) =
+            timeout(SOON, both).await.map_err(ViewError::late)?.map_err(|error| unavailable(&error))?;
         for (file, key) in shown.iter_mut().zip(&keys) {
             let at = key.as_ref().and_then(|key| found.binary_search_by(|item| item.key.cmp(key)).ok());
             let item = at.and_then(|at| found.get(at));

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, Head, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
+use super::state_tag::state_tag;
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{ItemFigures, Summary, state_label};
@@ -190,20 +191,11 @@ impl QueueFigures {
 
 impl Row {
     fn new(item: &AccessItem, buttons: Buttons<'_>, root: &str, now: Timestamp) -> Self {
-        let state = AccessState::ALL.iter().copied().find(|state| state.label() == item.state);
-        let odd = item.odd_status.as_deref().unwrap_or_default();
+        let (state, class) = state_tag::<AccessState>(item.state, item.odd_status.as_deref());
         let session = item.session.clone().unwrap_or_default();
         Self {
-            state: match state {
-                Some(state) => state.name().to_owned(),
-                None if odd.is_empty() => "Other".to_owned(),
-                None => brief(odd, SHORT / 2),
-            },
-            class: match state {
-                Some(AccessState::Failed) | None => "bad",
-                Some(state) if state.is_final() => "done",
-                Some(_) => "",
-            },
+            state,
+            class,
             token: brief(&item.token, SHORT),
             message: brief(&item.message, LONG),
             since: item.entered.map(|entered| Moment::new(entered, now)),

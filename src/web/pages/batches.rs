@@ -7,6 +7,7 @@ use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::listing::{self, Choice, LONG, ListRequest, SHORT, Shown, choices_of, if_walked, with};
 use super::progress::Progress;
+use super::state_tag::state_tag;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::BatchOrder;
 use crate::views::batches::{BatchFilter, BatchItem};
@@ -71,20 +72,10 @@ pub(super) struct Head {
 
 impl Head {
     pub(super) fn new(item: &BatchItem) -> Self {
-        let state = BatchState::ALL.iter().copied().find(|state| state.label() == item.state);
-        let odd = item.odd_status.as_deref().unwrap_or_default();
+        let (state, class) = state_tag::<BatchState>(item.state, item.odd_status.as_deref());
         Self {
-            state: match state {
-                Some(state) => state.name().to_owned(),
-                None if odd.is_empty() => "Other".to_owned(),
-                None => brief(odd, SHORT / 2),
-            },
-            class: match state {
-                Some(BatchState::Failed) | None => "bad",
-                Some(BatchState::Held) => "warn",
-                Some(state) if state.is_final() => "done",
-                Some(_) => "",
-            },
+            state,
+            class,
             is_locked: item.locked,
             filename: brief(&item.filename, SHORT),
             title: brief(&item.title, SHORT),

@@ -1,6 +1,6 @@
 //! The table of faults: what each is called, what it does and stops, and how it is fixed.
 
-use super::kind::RepairKind::{self, Another, BreaksLock, Fix, Writes};
+use super::kind::RepairKind::{self, BreaksLock, Fix, Writes};
 use super::kind::{Blocks, Severity};
 
 macro_rules! faults {
@@ -201,7 +201,7 @@ faults! {
         severity: Error,
         blocks: [Batch],
         has_own_alert: false,
-        repair: Another("check its jobs, its references, and the daemon that takes batches"),
+        repair: Fix,
         is_unattended: false,
     }
     /// A priority that does not have two digits.
@@ -282,7 +282,7 @@ faults! {
         severity: Error,
         blocks: [State],
         has_own_alert: true,
-        repair: Another("check the daemons for that state and what is at its head"),
+        repair: Fix,
         is_unattended: false,
     }
     /// Pending jobs of a held collection, or held jobs of one that is not held.
@@ -294,7 +294,7 @@ faults! {
         severity: Warning,
         blocks: [],
         has_own_alert: true,
-        repair: Another("release the collection, or the Held jobs of one that is not held"),
+        repair: Fix,
         is_unattended: false,
     }
     /// A pause or hold of more than a day.
@@ -305,7 +305,7 @@ faults! {
         severity: Warning,
         blocks: [],
         has_own_alert: true,
-        repair: Another("unpause the queue, or release the collection or the store"),
+        repair: Fix,
         is_unattended: false,
     }
     /// A batch UUID that leads to no batch, or a batch that its UUID does not lead to.
@@ -338,7 +338,7 @@ faults! {
         severity: Error,
         blocks: [Job],
         has_own_alert: true,
-        repair: Another("resume the job once its cause is fixed, or delete it"),
+        repair: Fix,
         is_unattended: false,
     }
 }

@@ -21,7 +21,7 @@ async fn of_two_writers_one_makes_the_version_and_the_other_begins_again() {
         let lost = other.commit().await.unwrap_err();
         assert!(lost.is_conflict() && lost.is_temporary());
         let expected =
-            format!("object {ID}: another writer has made version {made}, so this one was not made; begin it again");
+            format!("object {ID}: another writer created version {made}, so this one was not created; start again");
         assert_eq!(lost.to_string(), expected);
         // It left nothing behind.
         assert_valid(&object, &store).await;

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use crate::views::jobs::JobItem;
 use crate::views::show::{Moment, Size, brief};
 use crate::web::http::query::address;
-use queuekeeper_queue::state::{JobState, State};
+use crate::web::pages::state_tag::state_tag;
+use queuekeeper_queue::state::JobState;
 
 /// How many characters of a text stand in a list. The job's own page has all of it.
 const SHORT: usize = 60;
@@ -42,24 +43,14 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn new(item: &JobItem, root: &str, now: Timestamp) -> Self {
-        let state = JobState::ALL.iter().copied().find(|state| state.label() == item.state);
-        let odd = item.odd_status.as_deref().unwrap_or_default();
+        let (state, class) = state_tag::<JobState>(item.state, item.odd_status.as_deref());
         let batch = item.batch.clone().unwrap_or_default();
         let jobs = |name: &str, value: &str| address(&format!("{root}jobs"), &[(name.to_owned(), value.to_owned())]);
         Self {
             href: format!("{root}jobs/{}", item.id),
-            state: match state {
-                Some(state) => state.name().to_owned(),
-                None if odd.is_empty() => "Other".to_owned(),
-                None => brief(odd, SHORT / 2),
-            },
+            state,
             label: item.state,
-            class: match state {
-                Some(JobState::Failed) | None => "bad",
-                Some(JobState::Held) => "warn",
-                Some(state) if state.is_final() => "done",
-                Some(_) => "",
-            },
+            class,
             is_locked: item.locked,
             filename: brief(&item.filename, SHORT),
             title: brief(&item.title, SHORT),
