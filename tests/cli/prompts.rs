@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::program::queuekeeper;
 use super::world::World;
@@ -71,7 +72,13 @@ impl PromptingCommand {
 
     /// Waits for its end; returns the exit code, standard output, and the screen.
     async fn ends(self) -> (Option<i32>, String, String) {
-        let ended = spawn_blocking(|| self.child.wait_with_output()).await.unwrap().unwrap();
+        let (pid, screen) = (Pid::from_child(&self.child), Arc::clone(&self.screen));
+        let Ok(ended) = timeout(LIMIT, spawn_blocking(|| self.child.wait_with_output())).await else {
+            // As below `nohup`, where SIGHUP ends nothing.
+            kill_process(pid, Signal::KILL).unwrap();
+            panic!("it goes on: {}", screen.lock());
+        };
+        let ended = ended.unwrap().unwrap();
         let is_printed = || self.screen.lock().contains("error: ");
         eventually(LIMIT, "the last line", async || is_printed()).await;
         let shown = self.screen.lock().clone();

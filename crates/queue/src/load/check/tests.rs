@@ -101,7 +101,7 @@ fn a_dump_ends_with_its_counts_and_its_checksum() {
     }
     let [first, root, jobs, counts, sum] = &lines[..] else { panic!("{lines:?}") };
     let with = |lines: &[&String]| lines.iter().map(|line| (*line).clone()).collect::<Vec<_>>();
-    refused(&with(&[first, root, counts]), "line 3 says that there are 2 znodes, and 1 were read");
+    refused(&with(&[first, root, counts]), "line 3 says that there are 2 znodes, but 1 were read");
     refused(&with(&[first, root, jobs, sum]), "line 4 has the checksum, and no line with the counts before it");
     for line in [jobs, counts] {
         refused(&with(&[first, root, jobs, counts, line]), "line 5 is not the last line, with the checksum");
