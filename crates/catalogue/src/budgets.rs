@@ -114,9 +114,9 @@ impl Catalogue {
         session.end(outcome).await.map(|_rows| ())
     }
 
-    /// Allows a restore to be requested, unless more than `most` would be by that within a day. If a restore of the item
-    /// was already requested, returns that instant, until the item has been read or `forget_after` has passed. One that
-    /// was allowed and not requested stays allowed, and counts once.
+    /// Allows a restore to be requested, unless more than `most` would be by that within a day. If a restore of the
+    /// item was already requested, returns that instant, until the item has been read or `forget_after` has passed. One
+    /// that was allowed and not requested stays allowed, and counts once.
     ///
     /// # Errors
     /// When the database cannot be written; then nothing is allowed.

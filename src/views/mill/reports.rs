@@ -262,7 +262,7 @@ impl Known {
     fn of(mut run: BitRun) -> Option<Self> {
         let report = run.report.take()?;
         let coverage = report.coverage.as_deref().and_then(|kept| serde_json::from_str::<Coverage>(kept).ok());
-        let coverage = coverage.zip(run.required.parse::<ProofPolicy>().ok());
+        let coverage = coverage.zip(run.policy.parse::<ProofPolicy>().ok());
         let coverage = coverage.map(|(coverage, policy)| {
             let lacks = coverage.lacks(policy.proof());
             (coverage, lacks)
@@ -280,7 +280,7 @@ impl Known {
             store: run.store.to_string(),
             space: run.space.to_string(),
             loop_number: run.number,
-            policy: run.required.clone(),
+            policy: run.policy.clone(),
             started: run.started,
             ended: run.ended,
             reported: report.time,

@@ -74,8 +74,8 @@ impl Catalogue {
 /// What was checked of the content of a store in some minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckedAmount {
-    /// The least proof that the policy requires.
-    pub required: String,
+    /// The proof policy of the store, as it is configured, such as `read 1/12`.
+    pub policy: String,
     /// How many items the store listed in the pages that were checked.
     pub items: u64,
     /// How many bytes these have.
@@ -95,8 +95,7 @@ impl Catalogue {
         let sql = "SELECT bit_runs.asked, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes) AS BIGINT)
             FROM checked_in_minute JOIN bit_runs ON bit_runs.id = checked_in_minute.run
             WHERE minute > {now} / 60000 - $1 AND bit_runs.loop = $2 GROUP BY bit_runs.asked ORDER BY bit_runs.asked";
-        let amount =
-            |row: &Row| Ok(CheckedAmount { required: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+        let amount = |row: &Row| Ok(CheckedAmount { policy: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(sql, values![minutes, number], amount).await
     }
 }

@@ -26,8 +26,8 @@ pub struct BitRun {
     pub store: StoreName,
     /// The space, as the account names it.
     pub space: SpaceName,
-    /// The least proof that the policy requires.
-    pub required: String,
+    /// The proof policy of the store, as it is configured, such as `read 1/12`.
+    pub policy: String,
     /// When it began, by the database's clock.
     pub started: Timestamp,
     /// When all its checks had been requested.
@@ -176,11 +176,11 @@ impl Catalogue {
         &self,
         lead: &Lead,
         morsel: &Morsel,
-        (to, required): (&Advance, &str),
+        (to, policy): (&Advance, &str),
         pages: &[NewPage],
     ) -> Result<bool, Error> {
         let mut session = self.database.begin().await?;
-        let outcome = advance(&mut session, lead, morsel, (to, required), pages).await;
+        let outcome = advance(&mut session, lead, morsel, (to, policy), pages).await;
         let is_leading = session.end(outcome).await?;
         if !pages.is_empty() {
             self.notify().await;
@@ -215,7 +215,7 @@ async fn advance(
     session: &mut Session,
     lead: &Lead,
     morsel: &Morsel,
-    (to, required): (&Advance, &str),
+    (to, policy): (&Advance, &str),
     pages: &[NewPage],
 ) -> Result<bool, Error> {
     let Morsel { account, space, source: store, .. } = morsel;
@@ -231,7 +231,7 @@ async fn advance(
     let new = "INSERT INTO bit_runs (loop, account, store, space, asked, started, is_forgotten, origin)
         VALUES ($1, $2, $3, $4, $5, {now}, FALSE, $6)
         ON CONFLICT (account, store, space, loop) DO UPDATE SET asked = excluded.asked RETURNING id";
-    let row = session.row(new, values![lead.number, account, store, space, required, origin.as_ref()]).await?;
+    let row = session.row(new, values![lead.number, account, store, space, policy, origin.as_ref()]).await?;
     let run = row.map(|row| session.decode(row.count(0))).transpose()?.unwrap_or_default();
     let values = pages.iter().flat_map(|page| {
         let NewPage { behind, last, items, bytes } = page;
@@ -273,7 +273,7 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
         account: row.get(2)?,
         store: row.need(3, |name: String| name.parse::<StoreName>())?,
         space: row.need(4, |name: String| name.parse::<SpaceName>())?,
-        required: row.get(5)?,
+        policy: row.get(5)?,
         started: row.time(6)?,
         listed: row.parse(7, Timestamp::from_millisecond)?,
         ended: row.parse(8, Timestamp::from_millisecond)?,

@@ -134,7 +134,7 @@ on_both! {
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::To(key("b"), 2), "read"), &pages[..1]).await.unwrap());
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(1), "read"), &pages[1..]).await.unwrap());
         let run = catalogue.open_bit_runs().await.unwrap().remove(0);
-        assert_eq!((run.number, run.required.as_str(), run.listed.is_some(), run.has_open_checks), (1, "read", true, true));
+        assert_eq!((run.number, run.policy.as_str(), run.listed.is_some(), run.has_open_checks), (1, "read", true, true));
         assert!(!catalogue.end_bit_run(&lead, run.id, Duration::ZERO, vec![]).await.unwrap(), "its checks are open");
         assert_eq!(catalogue.bit_pages_left(run.id).await.unwrap(), (2, 3, 21));
 
@@ -170,7 +170,7 @@ on_both! {
         assert_eq!(world.number("SELECT COUNT(*) FROM bit_deltas").await, 0);
         // What was checked in these minutes: a minute may have ended between two of them.
         let lately = catalogue.checked_lately(lead.number, 60).await.unwrap();
-        assert_eq!(lately, [CheckedAmount { required: "read".to_owned(), items: 3, bytes: 21 }]);
+        assert_eq!(lately, [CheckedAmount { policy: "read".to_owned(), items: 3, bytes: 21 }]);
         assert_eq!(catalogue.checked_lately(lead.number + 1, 60).await.unwrap(), []);
         assert_eq!(catalogue.checks_of_run(run.id, "success", 0, 10).await.unwrap().len(), 3);
         assert_eq!(catalogue.check().await.unwrap(), []);

@@ -57,8 +57,8 @@ pub struct Need {
 impl Need {
     /// What the checks of so much take, where all of it is right and its keys are listed so many times.
     #[must_use]
-    pub fn of(amount: Amount, required: ProofPolicy, listings: u64) -> Self {
-        let (looks, bytes) = match required {
+    pub fn of(amount: Amount, policy: ProofPolicy, listings: u64) -> Self {
+        let (looks, bytes) = match policy {
             ProofPolicy::Read => (amount.items, amount.bytes),
             ProofPolicy::Provider => (amount.items, 0),
             ProofPolicy::Sample(of) => {
@@ -101,11 +101,11 @@ pub async fn forecast(
     let mut parts = Vec::new();
     for run in &runs {
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await?;
-        let required = run.required.parse().unwrap_or_default();
+        let policy = run.policy.parse().unwrap_or_default();
         let store = run.store.clone();
         parts.push(Part {
             store,
-            required,
+            policy,
             left: Amount { items, bytes },
             is_paused: is_paused(&run.account, &run.store),
         });
@@ -114,7 +114,7 @@ pub async fn forecast(
         let account = accounts.get(&morsel.account);
         parts.push(Part {
             store: morsel.source.clone(),
-            required: account.map(|account| account.proof_policy(&morsel.source)).unwrap_or_default(),
+            policy: account.map(|account| account.proof_policy(&morsel.source)).unwrap_or_default(),
             left: account.map(|account| unlisted(account, morsel, &figures)).unwrap_or_default(),
             is_paused: is_paused(&morsel.account, &morsel.source),
         });
@@ -132,7 +132,7 @@ pub async fn forecast(
 /// What is left of a space in a store.
 struct Part {
     store: StoreName,
-    required: ProofPolicy,
+    policy: ProofPolicy,
     left: Amount,
     is_paused: bool,
 }
@@ -151,11 +151,11 @@ impl Forecast {
         let mut forecast = Self::default();
         for part in parts {
             forecast.left = forecast.left + part.left;
-            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.required, LISTINGS));
+            forecast.needs.entry(part.store.clone()).or_default().add(Need::of(part.left, part.policy, LISTINGS));
         }
         let done = lately.iter().map(|of| {
             let amount = Amount { items: of.items, bytes: of.bytes };
-            Need::of(amount, of.required.parse().unwrap_or_default(), LISTINGS).effort()
+            Need::of(amount, of.policy.parse().unwrap_or_default(), LISTINGS).effort()
         });
         let rate = done.sum::<f64>() / elapsed.as_secs_f64();
         let left: f64 = forecast.needs.values().map(|need| need.effort()).sum();
@@ -170,13 +170,13 @@ impl Forecast {
 mod tests {
     use super::*;
 
-    fn part(store: &str, required: &str, items: u64, bytes: u64) -> Part {
+    fn part(store: &str, policy: &str, items: u64, bytes: u64) -> Part {
         let left = Amount { items, bytes };
-        Part { store: store.parse().unwrap(), required: required.parse().unwrap(), left, is_paused: false }
+        Part { store: store.parse().unwrap(), policy: policy.parse().unwrap(), left, is_paused: false }
     }
 
-    fn lately(required: &str, items: u64, bytes: u64) -> CheckedAmount {
-        CheckedAmount { required: required.to_owned(), items, bytes }
+    fn lately(policy: &str, items: u64, bytes: u64) -> CheckedAmount {
+        CheckedAmount { policy: policy.to_owned(), items, bytes }
     }
 
     #[test]

@@ -163,13 +163,13 @@ impl Reporter {
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
         let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
-        let policy = run.required.parse::<ProofPolicy>()?;
+        let policy = run.policy.parse::<ProofPolicy>()?;
         let head = ReportHead {
             account: account.name.clone(),
             store: store.clone(),
             space: run.space.clone(),
             number: run.number,
-            policy: run.required.clone(),
+            policy: run.policy.clone(),
             required: policy.proof(),
             started: run.started,
             ended,
