@@ -63,9 +63,9 @@ outcomes! {
     pub(super) TOO_LARGE "too_large" "Refused" Bad "Nothing was done: it is more than the user may do at once."
     /// There is no room for it.
     pub(super) NO_ROOM "no_room" "Refused" Bad "Nothing was done: there is not enough working storage."
-    /// ZooKeeper is not connected, or the audit file cannot be written.
+    /// What it needs is away, such as ZooKeeper, the catalogue or the audit file.
     pub(super) UNAVAILABLE "unavailable" "Failed" Bad
-        "Nothing was done: ZooKeeper or the audit file was not available."
+        "Nothing was done, or only a part of it: something that it needs was not available."
     /// It failed.
     pub(super) FAILED "failed" "Failed" Bad "Nothing was done, or only a part of it."
     /// Whether it was executed is not known.

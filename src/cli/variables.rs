@@ -48,7 +48,8 @@ fn variable(command: &str, argument: &Arg) -> Option<String> {
     Some(format!("{prefix}_{}", long.replace(['.', '-'], "_").to_uppercase()))
 }
 
-/// Adds to an error of the command line which variables stand for flags that it names: they are not visible on the command line.
+/// Adds to an error of the command line which variables stand for flags that it names: they are not visible on the
+/// command line.
 pub(super) fn blamed(mut error: clap::Error, command: &Command) -> clap::Error {
     let named = [ContextKind::InvalidArg, ContextKind::PriorArg].into_iter().filter_map(|kind| error.get(kind));
     let named = named.flat_map(|value| match value {

@@ -46,7 +46,7 @@ pub(super) struct RebuildArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 }
 
 /// What was done.
@@ -88,13 +88,13 @@ impl RebuildArgs {
         if !self.yes && !is_attended() {
             return Err(UsageError::unprompted("rebuild").into());
         }
-        let data = self.place.data.clone().map(DataDirectory::new);
+        let data = self.repository.data.clone().map(DataDirectory::new);
         let _unused = data.as_ref().map(unused).transpose()?;
         let interrupts = Interrupts::listen()?;
         if !self.yes {
             interrupts.confirm("Add and correct rows of the catalogue from the contents of the stores?").await?;
         }
-        let repository = self.place.create().await?;
+        let repository = self.repository.create().await?;
         let rebuilt = Box::pin(self.rebuild(&repository, &interrupts)).await;
         interrupts.close().await;
         let id = repository.catalogue.id();

@@ -51,7 +51,7 @@ pub(super) struct GetArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 }
 
 /// What was read.
@@ -82,7 +82,7 @@ impl GetArgs {
         if is_stdout && std::io::stdout().is_terminal() {
             return Err(UsageError::flag("--to", "the content is not written to a terminal; redirect it").into());
         }
-        let repository = self.place.open().await?;
+        let repository = self.repository.open().await?;
         let opened = self.open(&repository).await;
         repository.catalogue.close().await;
         let (ark, snapshot) = opened?;

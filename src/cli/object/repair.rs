@@ -64,7 +64,7 @@ pub(super) struct RepairArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
@@ -95,7 +95,7 @@ impl RepairArgs {
         if !self.yes && !self.dry_run && !is_attended() {
             return Err(UsageError::unprompted("repair").into());
         }
-        let repository = self.place.open().await?;
+        let repository = self.repository.open().await?;
         let interrupts = Interrupts::listen()?;
         let repaired = Box::pin(self.repair(&repository, &interrupts)).await;
         interrupts.close().await;
@@ -227,7 +227,7 @@ impl RepairArgs {
 
     /// Keeps daemons from storing the object.
     async fn hold(&self, ark: &str, catalogue: Uuid) -> anyhow::Result<Held> {
-        let zookeeper = match &self.place.data {
+        let zookeeper = match &self.repository.data {
             Some(data) => {
                 let data = DataDirectory::new(data.clone());
                 if let Some(lock) = data.lock_unused()? {

@@ -64,7 +64,7 @@ pub(super) struct RequestArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 
     #[command(flatten)]
     zookeeper: ZooKeeperArgs,
@@ -96,7 +96,7 @@ type AccessStateName = &'static str;
 
 impl RequestArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let repository = self.place.open().await?;
+        let repository = self.repository.open().await?;
         let made = Box::pin(self.make(&repository)).await;
         repository.catalogue.close().await;
         let (receipt, failure) = made?;
@@ -109,7 +109,7 @@ impl RequestArgs {
         let none = "archives cannot be delivered: the file of --config.file has no key access";
         let settings = repository.access().ok_or_else(|| UsageError::flag("--config.file", none))?;
         let object = repository.find(&self.name).await?;
-        let zookeeper = match &self.place.data {
+        let zookeeper = match &self.repository.data {
             Some(data) => of_data(&DataDirectory::new(data.clone()))?,
             None => self.zookeeper.clone().config()?,
         };

@@ -35,15 +35,15 @@ pub(super) struct ShowArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 }
 
 impl ShowArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let repository = self.place.open().await?;
+        let repository = self.repository.open().await?;
         let found = repository.find(&self.name).await?;
         let filter = FileFilter { version: self.version, after: self.after };
-        let objects = repository.with_copies(Objects::new(repository.catalogue.clone()), self.place.mill()?);
+        let objects = repository.with_copies(Objects::new(repository.catalogue.clone()), self.repository.mill()?);
         let detail = objects.object(&found.ark, &filter).await;
         repository.catalogue.close().await;
         let detail = detail.map_err(CommandError::from)?;

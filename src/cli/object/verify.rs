@@ -25,7 +25,7 @@ pub(super) struct VerifyArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: RepositoryArgs,
+    repository: RepositoryArgs,
 }
 
 /// What was found.
@@ -47,7 +47,7 @@ struct Report {
 
 impl VerifyArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let repository = self.place.open().await?;
+        let repository = self.repository.open().await?;
         let spinner = Spinner::start("reading the object");
         let verified = self.verify(&repository).await;
         drop(spinner);

@@ -13,6 +13,7 @@ pub(super) fn state_tag<S: State>(label: &str, odd: Option<&str>) -> (String, &'
         let name = odd.filter(|odd| !odd.is_empty()).map_or_else(|| "Other".to_owned(), |odd| brief(odd, ODD_CHARS));
         return (name, "bad");
     };
+    // The two that wait for an operator have the same label in every state machine that has them.
     let class = match state.label() {
         "failed" => "bad",
         "held" => "warn",

@@ -214,8 +214,9 @@ impl Duplicator {
         }
     }
 
-    /// Refuses to copy what is not as it was recorded: content that was changed around this program. What no record
-    /// is about is copied only to where nothing is or was, as long as no check has found it: then a person decides.
+    /// Refuses to copy what is not as it was recorded: content that was changed around this program. Content
+    /// without a record is copied only to where nothing is or was, as long as no check has found it: then a person
+    /// decides.
     async fn check_source(
         &self,
         task: &TakenTask,
