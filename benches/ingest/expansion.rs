@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_ingest::manifest::{ManifestProfile, ManifestRow, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_zookeeper::PrivateServer;
@@ -17,12 +17,12 @@ pub(crate) async fn run(rows: usize) -> anyhow::Result<()> {
     let mut writer = Writer::new(Vec::new(), ManifestProfile::SingleFileBatch)?;
     for number in 0..rows {
         let name = format!("{number}.txt");
-        writer.write(&Row {
+        writer.write(&ManifestRow {
             url: Some(world.origin.url(&format!("/files/{name}")).parse::<ContentUrl>()?),
             local_ids: vec![format!("row-{number}")],
             title: Some(format!("File {number}")),
             name,
-            ..Row::default()
+            ..ManifestRow::default()
         })?;
     }
     let manifest = writer.finish()?;

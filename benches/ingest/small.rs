@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_ingest::manifest::{ManifestProfile, ManifestRow, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 
@@ -123,12 +123,12 @@ fn manifest(world: &World, files: usize) -> anyhow::Result<Vec<u8>> {
     for number in 0..files {
         let path = format!("/files/{number}.txt");
         world.origin.serve(&path, format!("{number:>SIZE$}").into_bytes());
-        writer.write(&Row {
+        writer.write(&ManifestRow {
             url: Some(world.origin.url(&path).parse::<ContentUrl>()?),
             name: format!("{number}.txt"),
             local_ids: vec![format!("small-{number}")],
             title: Some(format!("File {number}")),
-            ..Row::default()
+            ..ManifestRow::default()
         })?;
     }
     Ok(writer.finish()?)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_ingest::manifest::{ManifestProfile, ManifestRow, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::origin::OriginFault;
@@ -28,7 +28,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         // Who is asked for the size fails, so that it is unknown.
         world.origin.fail(&path, [OriginFault::Status(500, None)]);
         let url = Some(world.origin.url(&path).parse::<ContentUrl>()?);
-        writer.write(&Row { url, name: format!("{number}.txt"), ..Row::default() })?;
+        writer.write(&ManifestRow { url, name: format!("{number}.txt"), ..ManifestRow::default() })?;
     }
     let batch = world.deposit(writer.finish()?).await?;
     world.wait_for(batch, BatchState::Completed).await?;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
+use queuekeeper_ingest::file_root::FileRoot;
 use queuekeeper_ingest::name;
-use queuekeeper_ingest::place::Place;
 use queuekeeper_ingest::unpack::{Limits, Progress, Unpacked, bag, manifest, unpack};
 use queuekeeper_store::Algorithm;
 
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
     std::fs::create_dir(&temporary).expect("a directory can be made");
     let file = directory.path().join("archive");
     std::fs::write(&file, archive).expect("a file can be written");
-    let place = Place::open(&root, &temporary).expect("its directories are there");
+    let place = FileRoot::open(&root, &temporary).expect("its directories are there");
 
     let limits = Limits { entries: 200, bytes: MOST_BYTES, ratio: 500 };
     let unpack = || {

@@ -1,7 +1,7 @@
 //! Manifests: what depositors send, and what lies in their containers.
 
 use queuekeeper_ingest::manifest::{
-    Limits, ListedFiles, MOST_PROBLEMS, ManifestError, ManifestProfile, Reader, Row, Writer, conceal_queries,
+    Limits, ListedFiles, MOST_PROBLEMS, ManifestError, ManifestProfile, ManifestRow, Reader, Writer, conceal_queries,
 };
 use queuekeeper_ingest::name;
 
@@ -20,7 +20,7 @@ pub fn check(data: &[u8]) {
     let expected = ManifestProfile::ALL.get(usize::from(*first) % (ManifestProfile::ALL.len() + 1)).copied();
     let limits = Limits { line_bytes: 4_096, rows: 1_000, bytes: 1 << 20 };
     let mut reader = Reader::new(text, limits, expected);
-    let rows: Vec<Row> = reader.by_ref().map(|(_, row)| row).collect();
+    let rows: Vec<ManifestRow> = reader.by_ref().map(|(_, row)| row).collect();
     let profile = reader.profile().or(expected);
     for row in &rows {
         assert_eq!(name::check(&row.name), Ok(()), "a file may be called {:?}", row.name);
@@ -41,7 +41,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// Checks the error of a manifest, of which these rows are valid.
-fn refused(error: &ManifestError, rows: &[Row]) {
+fn refused(error: &ManifestError, rows: &[ManifestRow]) {
     assert!((1..=MOST_PROBLEMS).contains(&error.problems().len()), "problems are counted: {error}");
     let whole = error.in_full(8_192);
     for text in error.problems().iter().map(ToString::to_string).chain([error.to_string(), whole]) {
@@ -53,7 +53,7 @@ fn refused(error: &ManifestError, rows: &[Row]) {
 }
 
 /// Writes those rows that can be written, and reads them again.
-fn written_as_read(rows: &[Row], profile: ManifestProfile) {
+fn written_as_read(rows: &[ManifestRow], profile: ManifestProfile) {
     let mut writer = Writer::new(Vec::new(), profile).expect("memory can be written");
     let mut written = Vec::new();
     for row in rows {
@@ -64,7 +64,7 @@ fn written_as_read(rows: &[Row], profile: ManifestProfile) {
     }
     let text = writer.finish().expect("memory can be written");
     let mut reader = Reader::new(&text[..], Limits::default(), None);
-    let again: Vec<Row> = reader.by_ref().map(|(_, row)| row).collect();
+    let again: Vec<ManifestRow> = reader.by_ref().map(|(_, row)| row).collect();
     assert_eq!(again, written, "{}", String::from_utf8_lossy(&text));
     assert!(written.is_empty() || reader.finish().is_ok(), "{}", String::from_utf8_lossy(&text));
 }

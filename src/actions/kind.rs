@@ -16,9 +16,9 @@ macro_rules! kinds {
             /// Every kind, in the order in which they are listed.
             pub const ALL: [Self; [$(Self::$kind),+].len()] = [$(Self::$kind),+];
 
-            fn row(self) -> &'static Row {
+            fn row(self) -> &'static KindRow {
                 match self {
-                    $(Self::$kind => &Row {
+                    $(Self::$kind => &KindRow {
                         label: $label,
                         command: $command,
                         title: $title,
@@ -32,7 +32,7 @@ macro_rules! kinds {
     };
 }
 
-struct Row {
+struct KindRow {
     label: &'static str,
     command: &'static str,
     title: &'static str,

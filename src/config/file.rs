@@ -56,7 +56,7 @@ pub struct ConfigFile {
 }
 
 /// Where something stands, for errors: the file, and the line.
-type Place<'a> = (&'a Path, u64);
+type FileLine<'a> = (&'a Path, u64);
 
 /// The role of a user in the file.
 #[derive(Clone, Copy)]

@@ -73,14 +73,14 @@ impl Content {
 
 /// One object of a depositor, by its place: the name of its submission, and its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct DemoObject<'a> {
     pub(super) seed: u64,
     pub(super) collection: &'static Collection,
     pub(super) submission: &'a str,
     pub(super) object: &'a str,
 }
 
-impl Place<'_> {
+impl DemoObject<'_> {
     /// Its path at the depositor's server.
     pub(super) fn path(&self) -> String {
         format!("/{}/{}", self.submission, self.object)
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn objects_have_files_of_the_size_of_their_collection() {
         for collection in COLLECTIONS.iter().chain([&FILMS]) {
-            let place = Place { seed: 1, collection, submission: "s_1", object: "o" };
+            let place = DemoObject { seed: 1, collection, submission: "s_1", object: "o" };
             let files = place.files();
             let size: u64 = files.iter().map(|(_, content)| content.size).sum();
             assert!(size <= collection.sizes.1 && size >= collection.sizes.0 / 2, "{size} of {}", collection.mnemonic);

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::collections::{self, Collection, FILMS, Form};
-use super::content::{Content, Place};
+use super::content::{Content, DemoObject};
 use super::dice::Dice;
 use super::fate::{self, Answer, Trouble};
 use super::pace::Pace;
@@ -134,8 +134,8 @@ impl Origin {
         away.is_some_and(|(collection, until)| collection == self.collection.mnemonic && Instant::now() < until)
     }
 
-    fn place<'a>(&self, submission: &'a str, object: &'a str) -> Place<'a> {
-        Place { seed: self.shared.seed, collection: self.collection, submission, object }
+    fn place<'a>(&self, submission: &'a str, object: &'a str) -> DemoObject<'a> {
+        DemoObject { seed: self.shared.seed, collection: self.collection, submission, object }
     }
 
     /// How many requests came for it before, this one not counted.

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::kind::DepositType;
-use queuekeeper_ingest::manifest::{ManifestProfile, Row, WriteError, Writer};
+use queuekeeper_ingest::manifest::{ManifestProfile, ManifestRow, WriteError, Writer};
 use queuekeeper_ingest::url::ContentUrl;
 use uuid::Uuid;
 
 use super::collections::{COLLECTIONS, Collection, FILMS, Form, HELD_IN_TURN, find};
-use super::content::Place;
+use super::content::DemoObject;
 use super::dice::Dice;
 
 /// A submission as its depositor makes it.
@@ -142,8 +142,8 @@ impl Submission {
         find(self.collection).expect("a submission is made for a collection")
     }
 
-    fn place<'a>(&'a self, seed: u64, object: &'a Object) -> Place<'a> {
-        Place { seed, collection: self.of(), submission: &self.name, object: &object.file_name }
+    fn place<'a>(&'a self, seed: u64, object: &'a Object) -> DemoObject<'a> {
+        DemoObject { seed, collection: self.of(), submission: &self.name, object: &object.file_name }
     }
 
     /// The URL of one of its objects, or of the manifest of it, at the depositor's server.
@@ -195,7 +195,7 @@ impl Submission {
             // Who packs a container does not say how large it is, nor does who writes a manifest.
             let file = place.files().pop().filter(|_| self.of().form == Form::File);
             let (size, digest) = file.map(|(_, content)| (content.size, content.digest())).unzip();
-            let row = Row {
+            let row = ManifestRow {
                 url: Some(url(origin, &place.path())),
                 size,
                 digest: digest.flatten(),
@@ -203,7 +203,7 @@ impl Submission {
                 local_ids: vec![object.local_id.clone()],
                 creator: Some(self.creator.to_owned()),
                 title: Some(object.title.clone()),
-                ..Row::default()
+                ..ManifestRow::default()
             };
             writer.write(&row)?;
         }
@@ -215,15 +215,15 @@ impl Submission {
 ///
 /// # Errors
 /// When a row cannot be written.
-pub(super) fn object_manifest(place: Place<'_>, origin: SocketAddr) -> Result<Vec<u8>, WriteError> {
+pub(super) fn object_manifest(place: DemoObject<'_>, origin: SocketAddr) -> Result<Vec<u8>, WriteError> {
     let mut writer = Writer::new(Vec::new(), ManifestProfile::Ingest)?;
     for (name, content) in place.files() {
-        let row = Row {
+        let row = ManifestRow {
             url: Some(url(origin, &format!("{}/{name}", place.path()))),
             size: Some(content.size),
             digest: content.digest(),
             name,
-            ..Row::default()
+            ..ManifestRow::default()
         };
         writer.write(&row)?;
     }
@@ -273,7 +273,7 @@ mod tests {
             assert!(address.to_string().ends_with(&deposit.file_name));
             let form = deposit.kind.unwrap().manifest();
             let mut reader = Reader::new(bytes.as_slice(), Limits::default(), form);
-            let rows: Vec<Row> = reader.by_ref().map(|(_, row)| row).collect();
+            let rows: Vec<ManifestRow> = reader.by_ref().map(|(_, row)| row).collect();
             reader.finish().unwrap();
             assert_eq!(rows.len(), submission.objects.len());
             for (row, object) in rows.iter().zip(&submission.objects) {

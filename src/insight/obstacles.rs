@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
 use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
-use crate::mirror::{Granted, Head, Pause, Pool, StateSituation, Volume};
+use crate::mirror::{Granted, Pause, Pool, QueueHead, StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::State;
@@ -83,7 +83,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
 }
 
 /// The entry at the head that ends every poll.
-pub(super) fn head_blocked(state: &StateSituation, head: &Head) -> Cause {
+pub(super) fn head_blocked(state: &StateSituation, head: &QueueHead) -> Cause {
     let name = match &head.entry {
         Path::Entry(_, entry) => entry.to_string(),
         other => other.to_string(),
@@ -211,7 +211,7 @@ pub(super) fn obstacles(state: &StateSituation, volume: Option<&Volume>, now: Ti
     causes.extend(folder.map(Cause::of_fault));
     causes.extend(pool_full(state, volume, now));
     // Where jobs leave the state all the same, it blocks nothing, whatever it should do.
-    let blocks = |head: &&Head| state.flow.last_left.is_none_or(|left| left <= head.since);
+    let blocks = |head: &&QueueHead| state.flow.last_left.is_none_or(|left| left <= head.since);
     causes.extend(state.head.as_ref().filter(blocks).map(|head| head_blocked(state, head)));
     let is_running = state.pause.is_none() || state.state.continues_when_paused();
     if is_running && causes.is_empty() {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::mirror::{
-    Backlog, BatchContext, BatchSituation, Granted, Head, Holding, JobSituation, Pace, Pause, Pool, QueuePosition,
+    Backlog, BatchContext, BatchSituation, Granted, Holding, JobSituation, Pace, Pause, Pool, QueueHead, QueuePosition,
     StateFlow, StateSituation, Volume,
 };
 use queuekeeper_queue::fault::Fault;
@@ -263,7 +263,7 @@ fn a_full_pool_looks_at_nobody_else() {
 
 #[test]
 fn a_bad_entry_at_the_head_starves_the_state_but_is_not_said_of_itself() {
-    let head = |fault, job| Head {
+    let head = |fault, job| QueueHead {
         entry: Path::entry(JobState::Estimating, Priority::new(5).unwrap(), job),
         job,
         job_state: Some(JobState::Storing),

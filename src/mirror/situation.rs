@@ -138,7 +138,7 @@ pub struct Pool {
 
 /// The entry that every daemon of a state tries first, where it ends their poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct QueueHead {
     /// The entry.
     pub entry: Path,
     /// Its job.
@@ -179,7 +179,7 @@ pub struct StateSituation {
     /// When a daemon last took a job of it, as far as that was observed.
     pub taken: Option<Timestamp>,
     /// The entry that blocks it.
-    pub head: Option<Head>,
+    pub head: Option<QueueHead>,
     /// The daemons whose jobs wait for working storage, the fullest first; only in Provisioning.
     pub pools: Vec<Pool>,
     /// The held collection with the most Pending jobs; only in Pending.

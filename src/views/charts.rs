@@ -48,7 +48,7 @@ pub(crate) enum Unit {
 }
 
 /// What there is to know of a kind of chart.
-struct Row {
+struct ChartRow {
     kind: ChartKind,
     label: &'static str,
     title: &'static str,
@@ -57,30 +57,36 @@ struct Row {
 }
 
 /// Every kind, as the page shows them.
-const ROWS: [Row; 5] = [
-    Row {
+const ROWS: [ChartRow; 5] = [
+    ChartRow {
         kind: ChartKind::Throughput,
         label: "throughput",
         title: "Throughput",
         description: "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.",
         unit: Unit::PerHour,
     },
-    Row { kind: ChartKind::Jobs, label: "jobs", title: "Jobs", description: "Jobs in each state.", unit: Unit::Count },
-    Row {
+    ChartRow {
+        kind: ChartKind::Jobs,
+        label: "jobs",
+        title: "Jobs",
+        description: "Jobs in each state.",
+        unit: Unit::Count,
+    },
+    ChartRow {
         kind: ChartKind::Age,
         label: "age",
         title: "Age",
         description: "How long the oldest job has been in each state.",
         unit: Unit::Time,
     },
-    Row {
+    ChartRow {
         kind: ChartKind::Storage,
         label: "storage",
         title: "Working storage",
         description: "How full the volume of working storage is.",
         unit: Unit::Share,
     },
-    Row {
+    ChartRow {
         kind: ChartKind::Failures,
         label: "failures",
         title: "Failures",
@@ -95,7 +101,7 @@ impl ChartKind {
         ROWS.iter().map(|row| row.kind)
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static ChartRow {
         ROWS.iter().find(|row| row.kind == self).expect("each kind has a row")
     }
 

@@ -17,7 +17,7 @@ use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
-type Kind = OneOf<Fault>;
+type OneFault = OneOf<Fault>;
 type Sort = OneOf<FaultOrder>;
 
 /// Which faults, and in which order.
@@ -28,7 +28,7 @@ pub(crate) struct FaultFilter {
     /// Only faults of this kind.
     #[arg(value_name = "FAULT")]
     #[param(inline)]
-    pub(crate) fault: Option<Kind>,
+    pub(crate) fault: Option<OneFault>,
 
     /// The sort order: kind by kind and of each the oldest first, or of all kinds the oldest or the newest first.
     #[arg(long, value_name = "ORDER", default_value_t)]

@@ -18,7 +18,7 @@ use queuekeeper_queue::path::Path;
 const SESSIONS: usize = 20;
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
-type Kind = OneOf<LockKind>;
+type OneLockKind = OneOf<LockKind>;
 type Age = OneOf<AgeBand>;
 type Sort = OneOf<LockOrder>;
 
@@ -31,7 +31,7 @@ pub(crate) struct LockFilter {
     /// Of this kind.
     #[arg(long, value_name = "KIND")]
     #[param(inline)]
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<OneLockKind>,
 
     /// Of this age: a band, named by its end.
     #[arg(long, value_name = "AGE")]

@@ -2,7 +2,7 @@
 
 /// What a znode is, by its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     /// It is there, and holds others.
     Folder,
     /// Only its name counts, and nothing below it: a batch UUID.
@@ -124,44 +124,48 @@ fn entry(name: &str) -> Option<String> {
     (is_id(job, "jid") && format!("{number:02}-{job}") == name).then(|| job.to_owned())
 }
 
-pub(crate) fn kind(path: &str) -> Kind {
+pub(crate) fn kind(path: &str) -> NodeKind {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let text = |text: &str| text.to_owned();
     let outcome = |name: &str| OUTCOMES.iter().position(|outcome| *outcome == name);
     match parts[..] {
         // Longer than a state may be called: ZooKeeper takes names of which two fill a request.
-        ["jobs", "states", folder, ..] if folder.len() > 255 => Kind::Unexpected,
-        ["zookeeper" | "queuekeeper", ..] => Kind::Foreign,
+        ["jobs", "states", folder, ..] if folder.len() > 255 => NodeKind::Unexpected,
+        ["zookeeper" | "queuekeeper", ..] => NodeKind::Foreign,
         []
         | ["batch-uuids" | "batches" | "jobs" | "access" | "locks"]
         | ["jobs", "states"]
         | ["jobs", "states", _]
         | ["access", "small" | "large"]
         | ["locks", "queue" | "collections" | "storage" | "inventory" | "localid"]
-        | ["locks", "queue", "localid"] => Kind::Folder,
-        ["batch-uuids", _] => Kind::Uuid,
-        ["batches", bid] if is_id(bid, "bid") => Kind::Batch(text(bid)),
+        | ["locks", "queue", "localid"] => NodeKind::Folder,
+        ["batch-uuids", _] => NodeKind::Uuid,
+        ["batches", bid] if is_id(bid, "bid") => NodeKind::Batch(text(bid)),
         ["batches", bid, node] if is_id(bid, "bid") && BATCH_NODES.contains(&node) => {
-            Kind::BatchNode(text(bid), text(node))
+            NodeKind::BatchNode(text(bid), text(node))
         }
         ["batches", bid, "states", folder] if is_id(bid, "bid") => {
-            outcome(folder).map_or(Kind::Unexpected, |outcome| Kind::Outcome(text(bid), outcome))
+            outcome(folder).map_or(NodeKind::Unexpected, |outcome| NodeKind::Outcome(text(bid), outcome))
         }
         ["batches", bid, "states", folder, jid] if is_id(bid, "bid") && is_id(jid, "jid") => {
-            outcome(folder).map_or(Kind::Unexpected, |outcome| Kind::Reference(text(bid), outcome, text(jid)))
+            outcome(folder).map_or(NodeKind::Unexpected, |outcome| NodeKind::Reference(text(bid), outcome, text(jid)))
         }
-        ["jobs", "states", _, name] => entry(name).map_or(Kind::Unexpected, Kind::Entry),
-        ["jobs", jid] if is_id(jid, "jid") => Kind::Job(text(jid)),
-        ["jobs", jid, node] if is_id(jid, "jid") && JOB_NODES.contains(&node) => Kind::JobNode(text(jid), text(node)),
-        ["access", queue @ ("small" | "large"), qid] if is_id(qid, "qid") => Kind::Request(format!("{queue}/{qid}")),
+        ["jobs", "states", _, name] => entry(name).map_or(NodeKind::Unexpected, NodeKind::Entry),
+        ["jobs", jid] if is_id(jid, "jid") => NodeKind::Job(text(jid)),
+        ["jobs", jid, node] if is_id(jid, "jid") && JOB_NODES.contains(&node) => {
+            NodeKind::JobNode(text(jid), text(node))
+        }
+        ["access", queue @ ("small" | "large"), qid] if is_id(qid, "qid") => {
+            NodeKind::Request(format!("{queue}/{qid}"))
+        }
         ["access", queue @ ("small" | "large"), qid, node @ ("token" | "status" | "lock")] if is_id(qid, "qid") => {
-            Kind::RequestNode(format!("{queue}/{qid}"), text(node))
+            NodeKind::RequestNode(format!("{queue}/{qid}"), text(node))
         }
-        ["locks", "queue", "localid", _] | ["locks", "localid", _] => Kind::Lock("localid"),
-        ["locks", "queue", "ingest" | "accessSmall" | "accessLarge"] => Kind::Lock("queue"),
-        ["locks", "collections", _] => Kind::Lock("collection"),
-        ["locks", "storage", _] => Kind::Lock("storage"),
-        ["locks", "inventory", _] => Kind::Lock("inventory"),
-        _ => Kind::Unexpected,
+        ["locks", "queue", "localid", _] | ["locks", "localid", _] => NodeKind::Lock("localid"),
+        ["locks", "queue", "ingest" | "accessSmall" | "accessLarge"] => NodeKind::Lock("queue"),
+        ["locks", "collections", _] => NodeKind::Lock("collection"),
+        ["locks", "storage", _] => NodeKind::Lock("storage"),
+        ["locks", "inventory", _] => NodeKind::Lock("inventory"),
+        _ => NodeKind::Unexpected,
     }
 }

@@ -13,7 +13,7 @@ use zookeeper_client::Stat;
 
 use super::chaos::Chaos;
 use super::facts::{self, differences};
-use super::grammar::{Kind, kind};
+use super::grammar::{NodeKind, kind};
 use super::harness::SPACE;
 use super::oracle;
 use super::writes::{Write, folders, new_batch};
@@ -125,9 +125,12 @@ fn stat(zxid: i64, at_ms: i64, session: i64) -> Stat {
 /// Whether the mirror reads a znode at all: nothing below one that has no children in the queue's grammar.
 fn is_read(path: &str) -> bool {
     let ends = |path: &str| {
-        matches!(kind(path), Kind::Unexpected | Kind::Foreign | Kind::Uuid | Kind::Entry(_) | Kind::Reference(..))
+        matches!(
+            kind(path),
+            NodeKind::Unexpected | NodeKind::Foreign | NodeKind::Uuid | NodeKind::Entry(_) | NodeKind::Reference(..)
+        )
     };
-    kind(path) != Kind::Foreign && !path.match_indices('/').any(|(at, _)| at > 0 && ends(&path[..at]))
+    kind(path) != NodeKind::Foreign && !path.match_indices('/').any(|(at, _)| at > 0 && ends(&path[..at]))
 }
 
 /// An instant before which about half of what is in the tree was changed, and some later ones.

@@ -9,7 +9,7 @@ use zookeeper_client::Stat;
 
 use self::items::{batch, job, request};
 use super::facts::{Facts, say};
-use super::grammar::{Kind, OUTCOMES, is_known_folder, kind};
+use super::grammar::{NodeKind, OUTCOMES, is_known_folder, kind};
 use queuekeeper_testkit::tree::Tree;
 
 /// The bounds of the age bands in milliseconds, and their labels.
@@ -134,7 +134,7 @@ fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) ->
     for (path, found) in tree {
         let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
         let kind = kind(path);
-        if passed_over.contains(parent) || kind == Kind::Foreign {
+        if passed_over.contains(parent) || kind == NodeKind::Foreign {
             passed_over.insert(path.as_str());
             continue;
         }
@@ -145,44 +145,44 @@ fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) ->
         }
         let name = path.rsplit('/').next().unwrap_or_default();
         match kind {
-            Kind::Folder => {
+            NodeKind::Folder => {
                 if parent == "/jobs/states" && !is_known_folder(name) {
                     sorted.unknown.insert(name.to_owned());
                 }
             }
-            Kind::Uuid => {
+            NodeKind::Uuid => {
                 passed_over.insert(path);
             }
-            Kind::Job(job) => {
+            NodeKind::Job(job) => {
                 sorted.jobs.entry(job).or_default().nodes.insert(".".to_owned(), node);
             }
-            Kind::JobNode(job, name) => {
+            NodeKind::JobNode(job, name) => {
                 sorted.jobs.entry(job).or_default().nodes.insert(name, node);
             }
-            Kind::Batch(batch) => {
+            NodeKind::Batch(batch) => {
                 sorted.batches.entry(batch).or_default().nodes.insert(".".to_owned(), node);
             }
-            Kind::BatchNode(batch, name) => {
+            NodeKind::BatchNode(batch, name) => {
                 sorted.batches.entry(batch).or_default().nodes.insert(name, node);
             }
-            Kind::Request(request) => {
+            NodeKind::Request(request) => {
                 sorted.requests.entry(request).or_default().nodes.insert(".".to_owned(), node);
             }
-            Kind::RequestNode(request, name) => {
+            NodeKind::RequestNode(request, name) => {
                 sorted.requests.entry(request).or_default().nodes.insert(name, node);
             }
-            Kind::Entry(job) => {
+            NodeKind::Entry(job) => {
                 passed_over.insert(path);
                 sorted.entries.push((job, path.as_str()));
             }
-            Kind::Outcome(batch, outcome) => {
+            NodeKind::Outcome(batch, outcome) => {
                 sorted.folders.insert((batch, outcome));
             }
-            Kind::Reference(batch, outcome, job) => {
+            NodeKind::Reference(batch, outcome, job) => {
                 passed_over.insert(path);
                 sorted.references.push((batch, outcome, job, path.as_str()));
             }
-            Kind::Lock(kind) => {
+            NodeKind::Lock(kind) => {
                 figures.lock(kind, path, lock_of(node));
                 let created = node.map(|(_, stat)| stat.ctime);
                 if kind == "queue" {
@@ -193,13 +193,13 @@ fn sort<'a>(tree: &'a Tree, closed: &BTreeSet<String>, figures: &mut Figures) ->
                     figures.held.insert(name.to_owned());
                 }
             }
-            Kind::Unexpected => {
+            NodeKind::Unexpected => {
                 passed_over.insert(path);
                 // One that is closed to us has been counted already.
                 figures.add("unreadable".to_owned(), u64::from(node.is_some()));
                 figures.facts.insert(format!("unexpected {path}"), "is there".to_owned());
             }
-            Kind::Foreign => unreachable!("passed over above"),
+            NodeKind::Foreign => unreachable!("passed over above"),
         }
     }
     sorted

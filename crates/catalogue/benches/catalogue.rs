@@ -65,12 +65,12 @@ fn files(count: u32) -> impl Iterator<Item = File> + Send {
 }
 
 /// Databases of one kind, a new one for each measurement.
-enum Kind {
+enum DatabaseKind {
     Sqlite(TempDir),
     Postgres(Box<Postgres>),
 }
 
-impl Kind {
+impl DatabaseKind {
     fn name(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "SQLite",
@@ -86,7 +86,7 @@ impl Kind {
     }
 }
 
-fn report(kind: &Kind, what: &str, ratio: f64, goal: &str, detail: &str) {
+fn report(kind: &DatabaseKind, what: &str, ratio: f64, goal: &str, detail: &str) {
     println!("{:10}  {what:46}  {ratio:5.2}  (goal {goal})  {detail}", kind.name());
 }
 
@@ -95,7 +95,7 @@ fn per_second(count: u32, elapsed: Duration) -> f64 {
 }
 
 /// Rows of files, by `record_version`, against the same statements without anything around them.
-async fn inserts(kind: &Kind, rows: u32) {
+async fn inserts(kind: &DatabaseKind, rows: u32) {
     let versions = rows.div_ceil(FILES);
     let of = rows.min(FILES);
     let url = kind.url("bare_inserts");
@@ -120,7 +120,7 @@ async fn inserts(kind: &Kind, rows: u32) {
 }
 
 /// Small versions by many connections, against the same statements without counters.
-async fn counters(kind: &Kind, rounds: u32) {
+async fn counters(kind: &DatabaseKind, rounds: u32) {
     let catalogue = Catalogue::open(&kind.url("counters")).await.unwrap();
     let folder = tokio::spawn({
         let catalogue = catalogue.clone();
@@ -167,7 +167,7 @@ async fn counters(kind: &Kind, rounds: u32) {
 }
 
 /// Changes of content, begun and settled by many connections: each transaction has a place in one chain.
-async fn changes(kind: &Kind, rounds: u32) {
+async fn changes(kind: &DatabaseKind, rounds: u32) {
     let catalogue = Catalogue::open(&kind.url("changes")).await.unwrap();
     let began = Instant::now();
     let mut tasks = JoinSet::new();
@@ -217,7 +217,7 @@ fn intent(key: String) -> Intent {
 /// The median times of a page of 100 objects, each behind a random ARK: read for the first time, and once more at once.
 /// The database has of few rows all in its memory, of many only those that were just read: the second time is that of
 /// the statement, the first one that of the statement and of bringing its rows there.
-async fn page(kind: &Kind, rows: u64) -> [Duration; 2] {
+async fn page(kind: &DatabaseKind, rows: u64) -> [Duration; 2] {
     let url = kind.url(&format!("page_{rows}"));
     let catalogue = Catalogue::open(&url).await.unwrap();
     Bare::connect(&url).await.fill(rows).await;
@@ -241,7 +241,7 @@ async fn page(kind: &Kind, rows: u64) -> [Duration; 2] {
     })
 }
 
-async fn pages(kind: &Kind, many: u64) {
+async fn pages(kind: &DatabaseKind, many: u64) {
     let (few, larger) = (page(kind, FEW).await, page(kind, many).await);
     let of = ["time of a page of many rows, against few", "the same of a page that was just read"];
     for ((what, few), larger) in of.into_iter().zip(few).zip(larger) {
@@ -256,7 +256,9 @@ async fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse::<u64>().ok());
     let rows = u32::try_from(numbers.next().unwrap_or(1_000_000)).unwrap();
     let many = numbers.next().unwrap_or(1_000_000);
-    for kind in [Kind::Sqlite(tempfile::tempdir().unwrap()), Kind::Postgres(Box::new(Postgres::start()))] {
+    for kind in
+        [DatabaseKind::Sqlite(tempfile::tempdir().unwrap()), DatabaseKind::Postgres(Box::new(Postgres::start()))]
+    {
         inserts(&kind, rows).await;
         counters(&kind, (rows / 2_000).clamp(10, 250)).await;
         changes(&kind, (rows / 4_000).clamp(10, 100)).await;

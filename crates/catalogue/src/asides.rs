@@ -12,7 +12,7 @@ use queuekeeper_store::{Key, StoreName};
 use crate::brake::{self, BrakeAnswer, BrakeLimit, Braked};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 
 /// Content that is to be put aside.
@@ -208,7 +208,7 @@ async fn put(
     Ok(Some(answer))
 }
 
-fn aside(row: &Row) -> Result<Aside, sqlx::Error> {
+fn aside(row: &DatabaseRow) -> Result<Aside, sqlx::Error> {
     let ended = row.parse(8, Timestamp::from_millisecond)?;
     let outcome: Option<String> = row.get(9)?;
     let outcome = AsideEnd::ALL.into_iter().find(|end| outcome.as_deref() == Some(end.as_str()));

@@ -11,7 +11,7 @@ use queuekeeper_store::{Item, StoreName};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 
 /// How much was used of the budgets of a store in the last 24 hours.
@@ -88,7 +88,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn budget_use(&self, store: &StoreName) -> Result<BudgetUse, Error> {
-        let used = |row: &Row| Ok(BudgetUse { restores: row.count(0)?, bytes: row.count(1)? });
+        let used = |row: &DatabaseRow| Ok(BudgetUse { restores: row.count(0)?, bytes: row.count(1)? });
         Ok(self.list(USED, values![store], used).await?.pop().unwrap_or_default())
     }
 
@@ -171,7 +171,7 @@ async fn lock(session: &mut Session, store: &StoreName) -> Result<(), Error> {
 
 async fn used(session: &mut Session, store: &StoreName) -> Result<BudgetUse, Error> {
     let row = session.row(USED, values![store]).await?;
-    let read = |row: Row| session.decode(row.count(0).and_then(|restores| Ok((restores, row.count(1)?))));
+    let read = |row: DatabaseRow| session.decode(row.count(0).and_then(|restores| Ok((restores, row.count(1)?))));
     let (restores, bytes) = row.map(read).transpose()?.unwrap_or_default();
     Ok(BudgetUse { restores, bytes })
 }

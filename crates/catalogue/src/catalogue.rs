@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::backup;
 use crate::database::Database;
 use crate::database::grouped::Grouped;
-use crate::database::value::{Row, Value};
+use crate::database::value::{DatabaseRow, Value};
 use crate::error::Error;
 use crate::notify::Notifier;
 use crate::schema;
@@ -106,7 +106,7 @@ impl Catalogue {
         &self,
         sql: &'static str,
         values: Vec<Value>,
-        read: impl Fn(&Row) -> Result<T, sqlx::Error>,
+        read: impl Fn(&DatabaseRow) -> Result<T, sqlx::Error>,
     ) -> Result<Vec<T>, Error> {
         let mut session = self.database.read().await?;
         let rows = session.rows(sql, values).await?;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// A comparison to keep.
@@ -92,7 +92,7 @@ impl Catalogue {
     }
 }
 
-fn read(row: &Row) -> Result<KeptComparison, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<KeptComparison, sqlx::Error> {
     Ok(KeptComparison {
         account: row.get(0)?,
         store: row.need(1, |name: String| name.parse::<StoreName>())?,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::{Error, ErrorKind};
 
 /// How the outcome begins of a deposit that was refused: nothing was made of it.
@@ -244,7 +244,7 @@ impl Catalogue {
 }
 
 /// The answer to [`SENT`].
-fn sum(row: &Row) -> Result<Sent, sqlx::Error> {
+fn sum(row: &DatabaseRow) -> Result<Sent, sqlx::Error> {
     let first = row.parse(3, Timestamp::from_millisecond)?;
     Ok(Sent { deposits: row.count(0)?, objects: row.count(1)?, bytes: row.count(2)?, first })
 }
@@ -254,8 +254,9 @@ async fn known(session: &mut Session, new: &NewDeposit) -> Result<Option<(Uuid, 
     let sql = "SELECT batch, outcome FROM deposits
         WHERE depositor = $1 AND (batch = $2 OR idempotency_key = $3) ORDER BY batch LIMIT 1";
     let row = session.row(sql, values![&new.depositor, new.batch, &new.idempotency_key]).await?;
-    let read =
-        |row: Row| Ok((row.get(0)?, row.get::<Option<String>>(1)?.is_some_and(|outcome| outcome.starts_with(REFUSED))));
+    let read = |row: DatabaseRow| {
+        Ok((row.get(0)?, row.get::<Option<String>>(1)?.is_some_and(|outcome| outcome.starts_with(REFUSED))))
+    };
     row.map(|row| session.decode(read(row))).transpose()
 }
 
@@ -280,7 +281,7 @@ async fn record(session: &mut Session, new: &NewDeposit) -> Result<Uuid, Error> 
     Ok(known)
 }
 
-fn deposit(row: &Row) -> Result<Deposit, sqlx::Error> {
+fn deposit(row: &DatabaseRow) -> Result<Deposit, sqlx::Error> {
     let outcome: Option<String> = row.get(7)?;
     let ended = row.parse(8, Timestamp::from_millisecond)?;
     let (part_of, part): (Option<Uuid>, _) = (row.get(9)?, row.parse(10, |part: i64| u64::try_from(part))?);

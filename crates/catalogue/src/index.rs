@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::catalogue::{Catalogue, page};
 use crate::counters::Counter;
 use crate::database::Session;
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::{Error, ErrorKind};
 use crate::proofs;
 
@@ -60,7 +60,7 @@ pub(crate) async fn entry(session: &mut Session, item: i64, store: &str) -> Resu
 }
 
 /// Reads an entry from five columns, counted from `at`.
-fn read_entry(row: &Row, at: usize) -> Result<Entry, sqlx::Error> {
+fn read_entry(row: &DatabaseRow, at: usize) -> Result<Entry, sqlx::Error> {
     Ok(Entry {
         size: row.count(at)?,
         digests: row.digests(at + 1)?,
@@ -305,7 +305,7 @@ impl Catalogue {
 }
 
 /// Rows with the columns of [`ITEMS`] as items.
-fn by_key(session: &Session, rows: &[Row]) -> Result<Vec<IndexedItem>, Error> {
+fn by_key(session: &Session, rows: &[DatabaseRow]) -> Result<Vec<IndexedItem>, Error> {
     let mut items = BTreeMap::<Key, Vec<Copy>>::new();
     for row in rows {
         let key = session.decode(row.need(0, |bytes: Vec<u8>| Key::new(bytes)))?;
@@ -319,7 +319,7 @@ fn by_key(session: &Session, rows: &[Row]) -> Result<Vec<IndexedItem>, Error> {
 }
 
 /// None where an item has no copy.
-fn copy(row: &Row) -> Result<Option<Copy>, sqlx::Error> {
+fn copy(row: &DatabaseRow) -> Result<Option<Copy>, sqlx::Error> {
     let Some(store) = row.parse(1, |name: String| name.parse::<StoreName>())? else { return Ok(None) };
     let proven = row.parse(9, Timestamp::from_millisecond)?;
     Ok(Some(Copy {

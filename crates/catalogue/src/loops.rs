@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 use crate::tasks::{NewTask, put};
 
@@ -276,7 +276,7 @@ pub(crate) async fn advance(
     Ok(true)
 }
 
-fn morsel(row: &Row) -> Result<Morsel, sqlx::Error> {
+fn morsel(row: &DatabaseRow) -> Result<Morsel, sqlx::Error> {
     Ok(Morsel {
         account: row.get(0)?,
         space: row.need(1, |name: String| name.parse::<SpaceName>())?,
@@ -289,7 +289,7 @@ fn morsel(row: &Row) -> Result<Morsel, sqlx::Error> {
     })
 }
 
-fn loop_state(row: &Row) -> Result<LoopState, sqlx::Error> {
+fn loop_state(row: &DatabaseRow) -> Result<LoopState, sqlx::Error> {
     Ok(LoopState {
         number: row.count(0)?,
         is_led: row.get(1)?,

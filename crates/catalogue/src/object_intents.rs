@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 
 /// A job that has stored nothing for so long is not about to record its version.
@@ -62,7 +62,7 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn is_intended_by_another(&self, job: Uuid, ark: &str) -> Result<bool, Error> {
         let sql = "SELECT 1 FROM object_intents WHERE ark = $1 AND job <> $2 LIMIT 1";
-        Ok(!self.list(sql, values![ark, job], |_found: &Row| Ok(())).await?.is_empty())
+        Ok(!self.list(sql, values![ark, job], |_found: &DatabaseRow| Ok(())).await?.is_empty())
     }
 
     /// Whether a job intends a version of an object in a space of a store, and has stored content of it within a day.
@@ -73,7 +73,7 @@ impl Catalogue {
         let sql =
             "SELECT 1 FROM object_intents WHERE ark = $1 AND store = $2 AND space = $3 AND begun > {now} - $4 LIMIT 1";
         let values = values![ark, store, space, millis(STORING)];
-        Ok(!self.list(sql, values, |_found: &Row| Ok(())).await?.is_empty())
+        Ok(!self.list(sql, values, |_found: &DatabaseRow| Ok(())).await?.is_empty())
     }
 
     /// Writes that a job stores content of a version from now on, unless that was written within some time. The answer
@@ -147,7 +147,7 @@ impl Catalogue {
     }
 }
 
-fn intent(row: &Row) -> Result<ObjectIntent, sqlx::Error> {
+fn intent(row: &DatabaseRow) -> Result<ObjectIntent, sqlx::Error> {
     Ok(ObjectIntent {
         job: row.get(0)?,
         ark: row.get(1)?,

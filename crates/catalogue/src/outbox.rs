@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 
 /// A message to be delivered.
@@ -160,7 +160,8 @@ impl Catalogue {
     pub async fn take_messages(&self, kind: &str, limit: u32, lease: Duration) -> Result<Vec<DueMessage>, Error> {
         let mut session = self.database.begin().await?;
         let rows = session.rows(TAKE_DUE, values![millis(lease), page(limit), kind]).await;
-        let read = |rows: Vec<Row>| rows.iter().map(|row| session.decode(due(row))).collect::<Result<Vec<_>, _>>();
+        let read =
+            |rows: Vec<DatabaseRow>| rows.iter().map(|row| session.decode(due(row))).collect::<Result<Vec<_>, _>>();
         let outcome = rows.and_then(read);
         let mut taken = session.end(outcome).await?;
         taken.sort_by_key(|message| message.id);
@@ -200,7 +201,7 @@ impl Catalogue {
     pub async fn waiting_messages(&self) -> Result<Vec<WaitingMessages>, Error> {
         let sql = "SELECT kind, COUNT(*), {now} - MIN(created) FROM outbox
             WHERE delivered IS NULL AND ended IS NULL GROUP BY kind ORDER BY kind";
-        let waiting = |row: &Row| {
+        let waiting = |row: &DatabaseRow| {
             let age = row.get::<i64>(2)?;
             let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));
             Ok(WaitingMessages { kind: row.get(0)?, count: row.count(1)?, age })
@@ -273,11 +274,11 @@ pub(crate) async fn write(session: &mut Session, message: &NewMessage) -> Result
     Ok(session.run(sql, values).await? > 0)
 }
 
-fn listed(row: &Row) -> Result<ListedMessage, sqlx::Error> {
+fn listed(row: &DatabaseRow) -> Result<ListedMessage, sqlx::Error> {
     Ok(ListedMessage { id: row.count(0)?, time_ms: row.get(1)?, batch: row.get(2)? })
 }
 
-fn known(row: &Row) -> Result<KnownMessage, sqlx::Error> {
+fn known(row: &DatabaseRow) -> Result<KnownMessage, sqlx::Error> {
     let message = message(row)?;
     let [is_delivered, has_ended] = [9, 10].map(|at| row.get::<Option<i64>>(at).map(|time| time.is_some()));
     Ok(KnownMessage {
@@ -290,7 +291,7 @@ fn known(row: &Row) -> Result<KnownMessage, sqlx::Error> {
 }
 
 /// The columns from the second on that both statements begin with.
-fn message(row: &Row) -> Result<NewMessage, sqlx::Error> {
+fn message(row: &DatabaseRow) -> Result<NewMessage, sqlx::Error> {
     Ok(NewMessage {
         name: row.get(1)?,
         kind: row.get(2)?,
@@ -303,7 +304,7 @@ fn message(row: &Row) -> Result<NewMessage, sqlx::Error> {
     })
 }
 
-fn due(row: &Row) -> Result<DueMessage, sqlx::Error> {
+fn due(row: &DatabaseRow) -> Result<DueMessage, sqlx::Error> {
     Ok(DueMessage {
         id: row.count(0)?,
         message: message(row)?,

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use queuekeeper_store::StoreName;
 
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// What is paused. As text, `account account1`, `store replica` or `account1 in replica`.
@@ -152,7 +152,7 @@ impl Catalogue {
     }
 }
 
-fn pause(row: &Row) -> Result<Pause, sqlx::Error> {
+fn pause(row: &DatabaseRow) -> Result<Pause, sqlx::Error> {
     let account: String = row.get(1)?;
     let store = crate::tasks::store(row, 2)?;
     let scope = PauseScope::new(Some(account).filter(|account| !account.is_empty()), store);

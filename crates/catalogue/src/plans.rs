@@ -15,7 +15,7 @@ use crate::catalogue::Catalogue;
 use crate::comparisons::{COMPARISONS, COMPARISONS_OF};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::deposits::{DEPOSITS, PARTS, PARTS_SINCE};
 use crate::index::{COPY, ITEMS, ITEMS_BETWEEN};
 use crate::inventory::{
@@ -124,7 +124,7 @@ async fn plan(session: &mut Session, sql: &str, values: Vec<Value>) -> String {
         Dialect::Postgres => ("EXPLAIN", 0),
     };
     let sql: &'static str = Box::leak(format!("{explain} {sql}").into_boxed_str());
-    let line = |row: Row| row.get::<String>(column).unwrap() + "\n";
+    let line = |row: DatabaseRow| row.get::<String>(column).unwrap() + "\n";
     session.rows(sql, values).await.unwrap().into_iter().map(line).collect()
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 use crate::loops;
 
@@ -75,7 +75,7 @@ impl Catalogue {
     }
 }
 
-fn record(row: &Row) -> Result<PolicyRecord, sqlx::Error> {
+fn record(row: &DatabaseRow) -> Result<PolicyRecord, sqlx::Error> {
     Ok(PolicyRecord {
         id: row.count(0)?,
         account: row.get(1)?,

@@ -13,7 +13,7 @@ use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 pub use rules::CheckRules;
@@ -85,7 +85,7 @@ impl Catalogue {
     }
 }
 
-fn figure(row: &Row) -> Result<ProofFigure, sqlx::Error> {
+fn figure(row: &DatabaseRow) -> Result<ProofFigure, sqlx::Error> {
     Ok(ProofFigure {
         store: row.need(0, |name: String| name.parse::<StoreName>())?,
         space: row.need(1, |name: String| name.parse::<SpaceName>())?,
@@ -122,7 +122,7 @@ pub(crate) async fn of_copies(
         AND NOT copies.is_deleted {lock}";
     let values = items.flat_map(|item| values![item, store]).collect();
     let rows = session.insert_returning(select, "?, ?", then, values).await?;
-    let read = |row: &Row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
+    let read = |row: &DatabaseRow| Ok((row.get(0)?, (row.get(1)?, row.get(2)?)));
     rows.iter().map(|row| session.decode(read(row))).collect()
 }
 
@@ -172,6 +172,6 @@ pub(crate) async fn deviations(session: &mut Session) -> Result<BTreeMap<ProofDa
     Ok(figures)
 }
 
-fn proof_day(row: &Row) -> Result<(ProofDay, i64), sqlx::Error> {
+fn proof_day(row: &DatabaseRow) -> Result<(ProofDay, i64), sqlx::Error> {
     Ok(((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?), row.get(4)?))
 }

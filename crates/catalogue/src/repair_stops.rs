@@ -8,7 +8,7 @@ use queuekeeper_store::store::Item;
 
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, Value, millis, values};
+use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::error::Error;
 use crate::tasks::{Queue, TaskKind, TaskState};
 
@@ -129,7 +129,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn are_repairs_stopped(&self, store: &StoreName) -> Result<bool, Error> {
-        Ok(!self.list(IN_FORCE, values![store], |_found: &Row| Ok(())).await?.is_empty())
+        Ok(!self.list(IN_FORCE, values![store], |_found: &DatabaseRow| Ok(())).await?.is_empty())
     }
 
     /// Whether an automatic repair of a copy ended so lately that none starts by itself again.
@@ -138,7 +138,7 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn was_repaired_lately(&self, store: &StoreName, item: &Item) -> Result<bool, Error> {
         let values = values![store, &item.space, &item.key, millis(COOLDOWN)];
-        Ok(!self.list(LATELY, values, |_found: &Row| Ok(())).await?.is_empty())
+        Ok(!self.list(LATELY, values, |_found: &DatabaseRow| Ok(())).await?.is_empty())
     }
 
     /// Where automatic repairs are stopped.
@@ -147,7 +147,7 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn repair_stops(&self) -> Result<Vec<RepairStop>, Error> {
         let sql = "SELECT store, user_name, reason, since FROM repair_stops WHERE ended IS NULL ORDER BY store";
-        let read = |row: &Row| {
+        let read = |row: &DatabaseRow| {
             let store: String = row.get(0)?;
             let store = if store.is_empty() { None } else { Some(row.need(0, |name: String| name.parse())?) };
             Ok(RepairStop { store, user: row.get(1)?, reason: row.get(2)?, since: row.time(3)? })

@@ -13,7 +13,7 @@ use crate::bit::{BitError, end_error};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{Row, Value, millis, values};
+use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::error::Error;
 use crate::repair_stops::{self, RepairStarted};
 use crate::tasks::{NewTask, TaskKind, TaskState, TaskSubject, key_column, put, store_column};
@@ -313,7 +313,7 @@ async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Err
     Ok(session.row(LIVE, live(task)).await?.is_none())
 }
 
-fn read(row: &Row) -> Result<Repair, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<Repair, sqlx::Error> {
     let space = row.need(3, |name: String| name.parse::<SpaceName>())?;
     let ended = row.parse(11, Timestamp::from_millisecond)?;
     let outcome: Option<String> = row.get(12)?;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// What a space of a store had.
@@ -61,7 +61,7 @@ impl Catalogue {
     }
 }
 
-fn stats(row: &Row) -> Result<SpaceStats, sqlx::Error> {
+fn stats(row: &DatabaseRow) -> Result<SpaceStats, sqlx::Error> {
     Ok(SpaceStats {
         account: row.get(0)?,
         store: row.need(1, |name: String| name.parse::<StoreName>())?,

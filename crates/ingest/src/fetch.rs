@@ -33,7 +33,7 @@ pub use error::{Cause, FetchError};
 pub use hosts::Hosts;
 pub use limits::HostLimits;
 
-use crate::place::{self, Place};
+use crate::file_root::{self, FileRoot};
 use crate::profile::Credentials;
 use crate::url::{ContentUrl, Guard};
 use attempt::Attempt;
@@ -183,7 +183,7 @@ impl Fetcher {
 
     /// Fetches a file to a name in a place. A file that is there and has the expected size and digests is kept; what an
     /// attempt before left is gone on with, where digests are expected that prove it right in the end. Its content is
-    /// durable then, its name after [`Place::sync_folders`].
+    /// durable then, its name after [`FileRoot::sync_folders`].
     ///
     /// `written` counts the bytes that are on the disk.
     ///
@@ -193,7 +193,7 @@ impl Fetcher {
         &self,
         url: &ContentUrl,
         expected: &Expected,
-        place: &Arc<Place>,
+        place: &Arc<FileRoot>,
         path: &str,
         written: &Arc<AtomicU64>,
     ) -> Result<Fetched, FetchError> {
@@ -257,14 +257,14 @@ impl Fetcher {
 }
 
 /// The file that is there, if digests prove it to be the right one.
-async fn kept(expected: &Expected, place: &Arc<Place>, path: &str) -> std::io::Result<Option<Fetched>> {
+async fn kept(expected: &Expected, place: &Arc<FileRoot>, path: &str) -> std::io::Result<Option<Fetched>> {
     if expected.digests.is_empty() {
         return Ok(None);
     }
     let (place, path, wanted) = (Arc::clone(place), path.to_owned(), expected.clone());
     let found = tokio::task::spawn_blocking(move || {
         let Some(file) = place.file(&path)? else { return Ok(None) };
-        place::digests(&file, algorithms(&wanted)).map(Some)
+        file_root::digests(&file, algorithms(&wanted)).map(Some)
     });
     let Some((size, digests)) = found.await.map_err(std::io::Error::other)?? else { return Ok(None) };
     let is_right = expected.size.is_none_or(|wanted| wanted == size) && expected.digests.difference(&digests).is_none();

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 
 pub use queuekeeper_queue::record::EMBARGO;
 
-use crate::place::Place;
+use crate::file_root::FileRoot;
 
 /// The elements of Dublin Core, in the order in which they are written.
 pub(crate) const ELEMENTS: [&str; 15] = [
@@ -83,7 +83,7 @@ impl ProducerMetadata {
     ///
     /// # Errors
     /// When a file cannot be read, or an embargo has no end.
-    pub(crate) fn read(producer: &Place) -> Result<Self, MetadataError> {
+    pub(crate) fn read(producer: &FileRoot) -> Result<Self, MetadataError> {
         let mut found = Self::default();
         if let Some(text) = found.text(producer, DUBLIN_CORE)? {
             match xml::leaves(&text) {
@@ -114,7 +114,7 @@ impl ProducerMetadata {
     }
 
     /// The text of a file; `None` where there is none, or it is ignored.
-    fn text(&mut self, producer: &Place, name: &'static str) -> Result<Option<String>, MetadataError> {
+    fn text(&mut self, producer: &FileRoot, name: &'static str) -> Result<Option<String>, MetadataError> {
         let Some(bytes) = bytes(producer, name)? else { return Ok(None) };
         if bytes.len() as u64 > MOST_BYTES {
             self.ignored(name, &format!("it has more than {MOST_BYTES} bytes"));
@@ -133,7 +133,7 @@ impl ProducerMetadata {
 }
 
 /// The beginning of a file, one byte more than is read of it; `None` where no file has the name.
-fn bytes(producer: &Place, name: &'static str) -> Result<Option<Vec<u8>>, MetadataError> {
+fn bytes(producer: &FileRoot, name: &'static str) -> Result<Option<Vec<u8>>, MetadataError> {
     let failed = |error| MetadataError::Read { name, error };
     let file = match producer.file(name) {
         // A folder has the name.
@@ -207,7 +207,7 @@ mod tests {
         for (name, content) in files {
             fs::write(directory.path().join(name), content).unwrap();
         }
-        ProducerMetadata::read(&Place::open(directory.path(), directory.path()).unwrap())
+        ProducerMetadata::read(&FileRoot::open(directory.path(), directory.path()).unwrap())
     }
 
     const XML: &[u8] =

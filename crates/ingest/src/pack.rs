@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tar::{Builder, EntryType, Header};
 
-use crate::place::Place;
+use crate::file_root::FileRoot;
 
 pub use walk::PackError;
 use walk::Stamp;
@@ -26,7 +26,7 @@ const END: u64 = 2 * BLOCK;
 
 /// Files and directories to be read as one tar.
 pub struct Pack {
-    place: Place,
+    place: FileRoot,
     /// By name.
     entries: Vec<Entry>,
     files: u64,
@@ -62,7 +62,7 @@ impl Pack {
         walk::pack(Path::new("."), paths)
     }
 
-    fn new(place: Place, found: Vec<walk::Found>) -> io::Result<Self> {
+    fn new(place: FileRoot, found: Vec<walk::Found>) -> io::Result<Self> {
         let (mut entries, mut start, mut files) = (Vec::with_capacity(found.len()), 0, 0);
         for walk::Found { name, file } in found {
             let (is_folder, stamp) = (file.is_none(), file.unwrap_or_default());

@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::batches::submission::BatchSpec;
 use crate::deposit::NewDeposit;
-use crate::manifest::{Row, Writer};
+use crate::manifest::{ManifestRow, Writer};
 use crate::name::shown;
 use crate::spec::id_of;
 use crate::spec::{JobSpec, uuid_of};
@@ -229,14 +229,14 @@ pub async fn failed_rows(
 }
 
 /// The row that a job was made of.
-fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
+fn row(working: &WorkingStorage, job: &Job) -> Result<ManifestRow, String> {
     let spec = JobSpec::of(job).map_err(|why| format!("{}: {why}", job.id))?;
     let known = spec.url.clone().ok_or_else(|| format!("{} has no URL to fetch it from again", job.id))?;
     let url = whole_url(working.job(&spec).path(), &known).map_err(|why| format!("{}: {why}", job.id))?;
     let text = |key: &str| Some(spec.text(key).to_owned()).filter(|text| !text.is_empty());
     let (creator, title, date) = (text("creator"), text("title"), text("date"));
     let ark = job.identifiers().value.ark;
-    Ok(Row {
+    Ok(ManifestRow {
         url: Some(url),
         digest: spec.digest,
         size: spec.size,
@@ -246,7 +246,7 @@ fn row(working: &WorkingStorage, job: &Job) -> Result<Row, String> {
         creator,
         title,
         date,
-        ..Row::default()
+        ..ManifestRow::default()
     })
 }
 

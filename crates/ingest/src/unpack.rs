@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use queuekeeper_queue::record::ENTRY;
 use queuekeeper_store::{Algorithm, Digests};
 
+use crate::file_root::FileRoot;
 use crate::kind::{ArchiveFormat, Compression, ContainerFormat};
 use crate::name::{NameError, shown};
-use crate::place::Place;
 use output::Output;
 
 /// The largest window that a compressed stream may need, as a power of two: 128 MiB of memory.
@@ -208,7 +208,7 @@ impl ArchiveCause {
 pub fn unpack(
     source: File,
     file_name: &str,
-    place: &Place,
+    place: &FileRoot,
     limits: &Limits,
     algorithms: &[Algorithm],
     progress: &Progress,

@@ -102,7 +102,7 @@ impl Mail<'_> {
 
 /// A list in a mail, of rows with an id of ours, a name, and more.
 #[derive(Clone, Debug)]
-pub struct List<'a> {
+pub struct MailTable<'a> {
     /// The title of each column in HTML, and what is before its values in the text: nothing, or a label.
     pub columns: &'a [(&'a str, &'a str)],
     /// The first rows, with a field for each column.
@@ -144,7 +144,7 @@ impl Body {
     /// A list under a heading, with how many it is of; nothing where there is none. `rest` says where those are that
     /// are not listed.
     #[must_use]
-    pub fn list(mut self, heading: &str, list: &List<'_>, rest: &str) -> Self {
+    pub fn list(mut self, heading: &str, list: &MailTable<'_>, rest: &str) -> Self {
         if list.total == 0 {
             return self;
         }

@@ -10,7 +10,7 @@ mod support {
     pub(crate) mod steps;
 }
 
-use support::memory::{Kind, MemoryStore};
+use support::memory::{MemoryStore, StoreKind};
 use support::steps::Steps;
 
 fn item(key: &str) -> Item {
@@ -21,7 +21,7 @@ fn item(key: &str) -> Item {
 async fn content_appears_between_two_steps_and_under_its_condition() {
     for (stop, appears) in [(0, false), (1, true), (2, true)] {
         let steps = Steps::default();
-        let store = MemoryStore::new("memory", Kind::default(), steps.clone());
+        let store = MemoryStore::new("memory", StoreKind::default(), steps.clone());
         store.create_space(&item("a").space).await.unwrap();
         steps.stop_after(stop);
         let content = stream::iter([Ok(Bytes::from_static(b"one")), Ok(Bytes::from_static(b"two"))]).boxed();

@@ -365,13 +365,13 @@ impl Record {
     /// The record as a line, with the newline, and with the name of its queue where one server serves several.
     pub(super) fn line(&self, deployment: Option<&str>) -> String {
         #[derive(Serialize)]
-        struct Line<'a> {
+        struct RecordLine<'a> {
             #[serde(flatten)]
             record: &'a Record,
             #[serde(skip_serializing_if = "Option::is_none")]
             deployment: Option<&'a str>,
         }
-        let line = Line { record: self, deployment };
+        let line = RecordLine { record: self, deployment };
         let mut line = serde_json::to_string(&line).expect("a record holds texts and numbers only");
         line.push('\n');
         line

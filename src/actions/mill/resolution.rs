@@ -20,9 +20,9 @@ macro_rules! resolutions {
             /// Every one.
             pub const ALL: [Self; [$(Self::$resolution),+].len()] = [$(Self::$resolution),+];
 
-            fn row(self) -> &'static Row {
+            fn row(self) -> &'static ResolutionRow {
                 match self {
-                    $(Self::$resolution => &Row {
+                    $(Self::$resolution => &ResolutionRow {
                         name: $name,
                         action: concat!($name, "_", $of),
                         role: Role::$role,
@@ -36,7 +36,7 @@ macro_rules! resolutions {
     };
 }
 
-struct Row {
+struct ResolutionRow {
     name: &'static str,
     /// The name in audit records, and the label value.
     action: &'static str,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use futures::TryStreamExt as _;
+use queuekeeper_ingest::file_root::{self, FileRoot};
 use queuekeeper_ingest::name;
-use queuekeeper_ingest::place::{self, Place};
 use queuekeeper_store::Algorithm;
 use queuekeeper_store::ocfl::{FileEntry, OcflError, Snapshot};
 use queuekeeper_store::store::Content;
@@ -128,7 +128,7 @@ impl GetArgs {
     async fn to_directory(&self, ark: &str, snapshot: &Snapshot, version: u32) -> anyhow::Result<Report> {
         let inventory = snapshot.inventory();
         fs::create_dir_all(&self.to).with_context(|| format!("cannot create {}", self.to.display()))?;
-        let place = Place::open(&self.to, &self.to).with_context(|| format!("cannot open {}", self.to.display()))?;
+        let place = FileRoot::open(&self.to, &self.to).with_context(|| format!("cannot open {}", self.to.display()))?;
         let mut report = Report {
             ark: ark.to_owned(),
             version,
@@ -159,7 +159,7 @@ impl GetArgs {
         snapshot: &Snapshot,
         version: u32,
         file: &FileEntry,
-        place: &Place,
+        place: &FileRoot,
         report: &mut Report,
     ) -> anyhow::Result<()> {
         // The paths of an object come from its writer.
@@ -170,7 +170,7 @@ impl GetArgs {
         let target = self.to.join(&file.path);
         let cannot = || format!("cannot write {}", target.display());
         if let Some(there) = there(place, &file.path, &target)? {
-            let (_, digests) = place::digests(&there, [Algorithm::Sha512]).with_context(cannot)?;
+            let (_, digests) = file_root::digests(&there, [Algorithm::Sha512]).with_context(cannot)?;
             if digests.get(Algorithm::Sha512) == Some(&file.digest) {
                 report.kept += 1;
                 return Ok(());
@@ -231,7 +231,7 @@ async fn to_stdout(snapshot: &Snapshot, version: u32, path: &str) -> anyhow::Res
 }
 
 /// The file that is there already, where there is one.
-fn there(place: &Place, path: &str, target: &Path) -> anyhow::Result<Option<File>> {
+fn there(place: &FileRoot, path: &str, target: &Path) -> anyhow::Result<Option<File>> {
     place.file(path).map_err(|error| not_opened(target, error))
 }
 

@@ -55,7 +55,7 @@ pub(super) struct ListArgs {
 
 /// One item of a list.
 #[derive(Serialize, ToSchema)]
-struct Row {
+struct StoredItemRow {
     key: String,
     size: u64,
     modified: jiff::Timestamp,
@@ -136,7 +136,7 @@ impl ListArgs {
 struct Rows {
     out: std::io::BufWriter<std::io::Stdout>,
     output: OutputArgs,
-    columns: Columns<Row>,
+    columns: Columns<StoredItemRow>,
     is_first: bool,
     is_terminal: bool,
 }
@@ -157,7 +157,7 @@ impl Rows {
     }
 
     fn row(&mut self, item: &Listed) -> anyhow::Result<()> {
-        let row = Row {
+        let row = StoredItemRow {
             key: report::text(&item.key),
             size: item.size,
             modified: item.modified,

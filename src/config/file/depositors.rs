@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
-use super::Place;
+use super::FileLine;
 use crate::actions::deposit::Allowance;
 
 /// The keys of a depositor.
@@ -26,7 +26,7 @@ pub(super) struct Keys {
 pub(super) fn check(
     path: &Path,
     keys: BTreeMap<String, Spanned<Keys>>,
-    depositors: &BTreeMap<String, Place<'_>>,
+    depositors: &BTreeMap<String, FileLine<'_>>,
 ) -> Result<BTreeMap<String, Allowance>, FileError> {
     let unnamed = depositors.iter().find(|(name, _)| !keys.contains_key(*name));
     if let Some((name, (file, line))) = unnamed {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use super::super::source::{FileError, refuse};
-use super::{Place, StoreSettings};
+use super::{FileLine, StoreSettings};
 use crate::actions::store_events::EventSource;
 
 /// How many messages a token may send in a minute, where nothing else is said.
@@ -27,7 +27,7 @@ pub(super) struct Keys {
 pub(super) fn check(
     path: &Path,
     keys: BTreeMap<String, Spanned<Keys>>,
-    senders: &BTreeMap<String, Place<'_>>,
+    senders: &BTreeMap<String, FileLine<'_>>,
     stores: &StoreSettings,
 ) -> Result<BTreeMap<String, EventSource>, FileError> {
     if let Some((name, (file, line))) = senders.iter().find(|(name, _)| !keys.contains_key(*name)) {

@@ -12,7 +12,7 @@ use serde_saphyr::Spanned;
 
 use super::super::Users;
 use super::super::source::{FileError, Files, refuse, yaml};
-use super::Place;
+use super::FileLine;
 use super::secret::{self, PREFIX, Secret};
 use crate::actions::Role;
 
@@ -178,7 +178,7 @@ impl Tokens {
 
     /// The names of those of a role, each with its line of the tokens file.
     /// The names of those with a role, each with where it stands.
-    pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = (String, Place<'_>)> {
+    pub(super) fn of_role(&self, role: Role) -> impl Iterator<Item = (String, FileLine<'_>)> {
         let of_role = self.tokens.iter().filter(move |token| token.role == role);
         of_role.map(|token| (token.name.clone(), (&*self.path, token.line)))
     }

@@ -2,7 +2,7 @@
 
 /// A line, as far as the two forms differ in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum TextLine<'a> {
     /// `# HELP name text`.
     Help { name: &'a str, text: &'a str },
     /// `# TYPE name kind`.
@@ -13,7 +13,7 @@ pub(super) enum Line<'a> {
     Sample { name: &'a str, labels: &'a str, value: &'a str, timestamp: Option<&'a str> },
 }
 
-impl<'a> Line<'a> {
+impl<'a> TextLine<'a> {
     pub(super) fn read(line: &'a str) -> Self {
         if let Some(comment) = line.strip_prefix('#') {
             let mut words = comment.strip_prefix(' ').unwrap_or(comment).splitn(3, ' ');
@@ -61,10 +61,13 @@ mod tests {
     fn labels_end_at_the_brace_that_closes_them_whatever_they_hold() {
         let labels = r#"{a="} 1 # {",b="\\",c="\"}"}"#;
         let line = format!(r#"x_total{labels} 1 2.5 # {{trace="a"}} 1 2"#);
-        assert_eq!(Line::read(&line), Line::Sample { name: "x_total", labels, value: "1", timestamp: Some("2.5") });
-        assert_eq!(Line::read("x 1"), Line::Sample { name: "x", labels: "", value: "1", timestamp: None });
-        assert_eq!(Line::read("# EOF"), Line::Other);
-        assert_eq!(Line::read(""), Line::Other);
-        assert_eq!(Line::read("# HELP x"), Line::Help { name: "x", text: "" });
+        assert_eq!(
+            TextLine::read(&line),
+            TextLine::Sample { name: "x_total", labels, value: "1", timestamp: Some("2.5") }
+        );
+        assert_eq!(TextLine::read("x 1"), TextLine::Sample { name: "x", labels: "", value: "1", timestamp: None });
+        assert_eq!(TextLine::read("# EOF"), TextLine::Other);
+        assert_eq!(TextLine::read(""), TextLine::Other);
+        assert_eq!(TextLine::read("# HELP x"), TextLine::Help { name: "x", text: "" });
     }
 }

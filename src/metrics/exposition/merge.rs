@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::line::Line;
+use super::line::TextLine;
 
 /// The text of a family.
 #[derive(Default)]
@@ -32,7 +32,7 @@ pub fn merge(expositions: &[String]) -> String {
                         families[found].head.push(line);
                     }
                 }
-                None if matches!(Line::read(line), Line::Sample { .. }) => {
+                None if matches!(TextLine::read(line), TextLine::Sample { .. }) => {
                     if let Some(place) = place {
                         families[place].samples.push(line);
                     }

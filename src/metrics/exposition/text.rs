@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use super::line::Line;
+use super::line::TextLine;
 
 /// A family's type in text, and what its samples' names have in text's family name and not in OpenMetrics'.
-struct Kind {
+struct FamilyKind {
     text: &'static str,
     suffix: &'static str,
     /// Whether OpenMetrics may add a sample `_created` that text does not know.
     has_created: bool,
 }
 
-impl Kind {
+impl FamilyKind {
     /// What OpenMetrics calls info, stateset or unknown is a gauge to everyone who reads text, and of a gauge
     /// histogram text knows the samples but not the type.
     fn read(openmetrics: &str) -> Self {
@@ -41,31 +41,31 @@ pub fn to_text(openmetrics: &str) -> Result<String, std::fmt::Error> {
     let mut help: Option<(&str, &str)> = None;
     let mut created: Option<&str> = None;
     for line in openmetrics.lines() {
-        match Line::read(line) {
+        match TextLine::read(line) {
             // The name in it depends on the type, which comes after it.
-            Line::Help { name, text } => {
+            TextLine::Help { name, text } => {
                 help = Some((name, text));
             }
-            Line::Type { name, kind } => {
-                let kind = Kind::read(kind);
+            TextLine::Type { name, kind } => {
+                let kind = FamilyKind::read(kind);
                 created = kind.has_created.then_some(name);
                 write_head(&mut text, name, &kind, help.take())?;
             }
-            Line::Sample { name, .. }
+            TextLine::Sample { name, .. }
                 if name.strip_suffix("_created").is_some_and(|family| Some(family) == created) => {}
-            Line::Sample { name, labels, value, timestamp } => {
+            TextLine::Sample { name, labels, value, timestamp } => {
                 match timestamp.and_then(|timestamp| timestamp.parse::<f64>().ok()) {
                     Some(seconds) => writeln!(text, "{name}{labels} {value} {:.0}", seconds * 1000.0)?,
                     None => writeln!(text, "{name}{labels} {value}")?,
                 }
             }
-            Line::Other => {}
+            TextLine::Other => {}
         }
     }
     Ok(text)
 }
 
-fn write_head(text: &mut String, name: &str, kind: &Kind, help: Option<(&str, &str)>) -> std::fmt::Result {
+fn write_head(text: &mut String, name: &str, kind: &FamilyKind, help: Option<(&str, &str)>) -> std::fmt::Result {
     let suffix = kind.suffix;
     if let Some((_, help)) = help.filter(|(of, _)| *of == name) {
         // OpenMetrics escapes quotes in a help text too; text does not, and would show the backslash.

@@ -12,9 +12,9 @@ pub(in crate::mirror) const UNKNOWN_MS: i64 = i64::MAX;
 
 /// A byte that says in which state a row is and three facts about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind(u8);
+pub(super) struct RowKind(u8);
 
-impl Kind {
+impl RowKind {
     const STATE: u8 = 0x0F;
     const LOCKED: u8 = 0x10;
     /// Whether the row is that of a job, and not waiting for one.
@@ -48,23 +48,23 @@ pub(super) struct Kinds {
 impl Kinds {
     /// Jobs in one of these states, or in any for none of them; locked or not; and only those with a batch.
     pub(super) fn new(states: &[Option<JobState>], locked: Option<bool>, in_batch: bool) -> Self {
-        let mut facts = Kind(Kind::USED);
-        facts.set(Kind::LOCKED, locked == Some(true));
-        facts.set(Kind::IN_BATCH, in_batch);
-        let mut mask = Kind(facts.0);
-        mask.set(Kind::LOCKED, locked.is_some());
-        mask.set(Kind::STATE, !states.is_empty());
-        let of = |state: &Option<JobState>| facts.0 | Kind::index(*state);
+        let mut facts = RowKind(RowKind::USED);
+        facts.set(RowKind::LOCKED, locked == Some(true));
+        facts.set(RowKind::IN_BATCH, in_batch);
+        let mut mask = RowKind(facts.0);
+        mask.set(RowKind::LOCKED, locked.is_some());
+        mask.set(RowKind::STATE, !states.is_empty());
+        let of = |state: &Option<JobState>| facts.0 | RowKind::index(*state);
         Self { mask: mask.0, values: if states.is_empty() { vec![facts.0] } else { states.iter().map(of).collect() } }
     }
 
-    pub(super) fn has(&self, kind: Kind) -> bool {
+    pub(super) fn has(&self, kind: RowKind) -> bool {
         self.values.contains(&(kind.0 & self.mask))
     }
 
     /// Writes for each row whether it is of these kinds, as 0 or 1. The loop has no branches and no table, so that the
     /// compiler looks at 16 rows at once.
-    pub(super) fn mark(&self, kinds: &[Kind], marks: &mut [u8]) {
+    pub(super) fn mark(&self, kinds: &[RowKind], marks: &mut [u8]) {
         for (at, value) in self.values.iter().enumerate() {
             for (mark, kind) in marks.iter_mut().zip(kinds) {
                 let is_it = u8::from(kind.0 & self.mask == *value);
@@ -77,7 +77,7 @@ impl Kinds {
 /// One value for each row in each column.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
-    pub(super) kind: Vec<Kind>,
+    pub(super) kind: Vec<RowKind>,
     pub(super) number: Vec<u32>,
     pub(super) entered_ms: Vec<i64>,
     pub(super) space_needed_bytes: Vec<u64>,
@@ -102,7 +102,7 @@ impl Columns {
 
     /// Appends a row that waits for a job.
     pub(super) fn grow(&mut self) {
-        self.kind.push(Kind(Kind::STATE));
+        self.kind.push(RowKind(RowKind::STATE));
         self.number.push(0);
         self.entered_ms.push(UNKNOWN_MS);
         self.space_needed_bytes.push(0);
@@ -119,12 +119,12 @@ impl Columns {
         self.clear(row);
         self.number[row] = job.number();
         self.text.put(row, &[job.to_string()]);
-        self.kind[row].set(Kind::USED, true);
+        self.kind[row].set(RowKind::USED, true);
     }
 
     /// Makes a row wait for a job. Its shared texts have been released.
     pub(super) fn clear(&mut self, row: usize) {
-        self.kind[row] = Kind(Kind::STATE);
+        self.kind[row] = RowKind(RowKind::STATE);
         self.number[row] = 0;
         self.entered_ms[row] = UNKNOWN_MS;
         self.space_needed_bytes[row] = 0;
@@ -135,16 +135,16 @@ impl Columns {
     }
 
     pub(super) fn set_state(&mut self, row: usize, state: Option<JobState>) {
-        self.kind[row].0 = self.kind[row].0 & !Kind::STATE | Kind::index(state);
+        self.kind[row].0 = self.kind[row].0 & !RowKind::STATE | RowKind::index(state);
     }
 
     pub(super) fn set_locked(&mut self, row: usize, is_locked: bool) {
-        self.kind[row].set(Kind::LOCKED, is_locked);
+        self.kind[row].set(RowKind::LOCKED, is_locked);
     }
 
     pub(super) fn set_batch(&mut self, row: usize, batch: Option<BatchId>) -> bool {
         let changed = self.batch(row) != batch;
-        self.kind[row].set(Kind::IN_BATCH, batch.is_some());
+        self.kind[row].set(RowKind::IN_BATCH, batch.is_some());
         self.batch[row] = batch.map_or(0, BatchId::number);
         changed
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::change::{Change, Observation};
 use super::jobs::Jobs;
-use super::row::{Row, text};
+use super::row::{JobRow, text};
 use super::{Image, batches};
 use crate::mirror::text::TextColumn;
 use queuekeeper_queue::id::{BatchId, JobId};
@@ -17,7 +17,7 @@ impl Image {
     /// moved, came and went meanwhile. A job of the same id that was created at another time is another job.
     pub(in crate::mirror) fn changes_since(&self, old: &Self) -> Vec<Change> {
         let mut changes = Vec::new();
-        let gone = |row: Row<'_>| Change::of_job(row.observation(), Observation::NOWHERE, |_, _| None);
+        let gone = |row: JobRow<'_>| Change::of_job(row.observation(), Observation::NOWHERE, |_, _| None);
         for row in self.jobs.slice(0..self.jobs.slots()) {
             let before = old.jobs.get(row.id());
             match before {
@@ -117,16 +117,16 @@ impl Image {
     }
 }
 
-fn same_job(own: &Jobs, row: Row<'_>, others: &Jobs) -> bool {
+fn same_job(own: &Jobs, row: JobRow<'_>, others: &Jobs) -> bool {
     let Some(other) = others.get(row.id()) else { return false };
-    let standing = |row: Row<'_>| {
+    let standing = |row: JobRow<'_>| {
         let standing = row.standing;
         (standing.state, standing.entered_ms, standing.locked_ms, standing.retries, standing.space_needed_bytes)
     };
-    let plain = |row: Row<'_>| {
+    let plain = |row: JobRow<'_>| {
         (row.nodes, row.unreadable, row.last_successful, row.priority, row.batch, row.created_ms, row.submitted_ms)
     };
-    let shared = |jobs: &Jobs, row: Row<'_>| {
+    let shared = |jobs: &Jobs, row: JobRow<'_>| {
         [row.standing.collection, row.submitter, row.message, row.odd_status].map(|text| jobs.texts.get(text))
     };
     let places = |jobs: &Jobs| {

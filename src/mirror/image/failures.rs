@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use hashbrown::HashMap;
 
 use super::Image;
-use super::row::{Row, UNKNOWN_MS};
+use super::row::{JobRow, UNKNOWN_MS};
 use super::tally::Tally;
 use super::view::own;
 use crate::mirror::clock::Offset;
@@ -32,7 +32,7 @@ pub(super) struct Failed {
 impl Failed {
     /// What is counted of a row, if its job has failed and was not set Failed by an operator. `key` names the group by
     /// last successful state and message.
-    pub(super) fn of(row: Row<'_>, key: impl FnOnce(Option<JobState>, TextId) -> FailureKey) -> Option<Self> {
+    pub(super) fn of(row: JobRow<'_>, key: impl FnOnce(Option<JobState>, TextId) -> FailureKey) -> Option<Self> {
         let standing = row.standing;
         (standing.state == Some(JobState::Failed) && !standing.is_by_operator).then(|| Self {
             key: key(row.last_successful, row.message),
@@ -188,7 +188,7 @@ impl Image {
             resumed: group.resumed,
             oldest: group.oldest_ms().and_then(|at_ms| own(at_ms, offset)),
             newest: group.newest_ms().and_then(|at_ms| own(at_ms, offset)),
-            jobs: newest().map(Row::id).take(EXAMPLES).collect(),
+            jobs: newest().map(JobRow::id).take(EXAMPLES).collect(),
             batches: group.batches.largest().take(EXAMPLES).collect(),
             batch_count: group.batches.len(),
             collections: collections.collect(),

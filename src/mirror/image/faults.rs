@@ -10,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet};
 
 use super::Image;
 use super::change::{Change, ObservedState};
-use super::row::{Row, UNKNOWN_MS};
+use super::row::{JobRow, UNKNOWN_MS};
 use crate::mirror::faults::{RawFinding, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
@@ -232,7 +232,7 @@ impl Image {
             faults.suspects = old.faults.suspects.counting(until_ms);
             faults.left_ms = old.faults.left_ms.clone();
         }
-        let jobs = self.jobs.slice(0..self.jobs.slots()).map(super::row::Row::id).chain(self.jobs.odd());
+        let jobs = self.jobs.slice(0..self.jobs.slots()).map(super::row::JobRow::id).chain(self.jobs.odd());
         let batches = self.batches.iter().map(|(batch, _)| Path::Batch(batch));
         let requests = AccessQueue::ALL
             .iter()
@@ -286,7 +286,7 @@ impl Image {
     }
 
     /// Records the object of a job in Storing, and that its lock has to be evaluated.
-    fn note_storing(faults: &mut Faults, job: JobId, row: Option<Row<'_>>) {
+    fn note_storing(faults: &mut Faults, job: JobId, row: Option<JobRow<'_>>) {
         let name = row.and_then(Self::stored_name);
         let new = name.map(|name| faults.hasher.hash_one(&*name));
         let old = match new {

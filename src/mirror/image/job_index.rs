@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
-use super::row::Row;
+use super::row::JobRow;
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::JobState;
@@ -18,7 +18,7 @@ pub(super) struct CountedBy {
 
 impl CountedBy {
     /// A row without znodes is no job, or not yet one.
-    pub(super) fn of(row: Row<'_>) -> Self {
+    pub(super) fn of(row: JobRow<'_>) -> Self {
         let batch = row.batch.filter(|_| !row.nodes.is_empty());
         Self {
             batch: batch.map(|batch| (batch.number(), row.standing.state)),

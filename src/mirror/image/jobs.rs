@@ -14,7 +14,7 @@ use super::failures::{Failed, Failures};
 use super::figures::Figures;
 use super::job_index::{CountedBy, JobIndex};
 use super::order::Order;
-use super::row::{LockStat, Nodes, Rest, Row, Standing};
+use super::row::{JobRow, LockStat, Nodes, Rest, Standing};
 use crate::mirror::failures::{FailureCause, FailureKey, pattern};
 use crate::mirror::read::Found;
 use crate::mirror::text::{TextId, Texts};
@@ -83,13 +83,13 @@ impl Jobs {
     }
 
     /// The row of a job, if it has one.
-    pub(super) fn get(&self, job: JobId) -> Option<Row<'_>> {
+    pub(super) fn get(&self, job: JobId) -> Option<JobRow<'_>> {
         self.find(job).map(|row| self.at(row))
     }
 
     /// The row of that number, as the figures name it.
-    pub(super) fn at(&self, row: u32) -> Row<'_> {
-        Row::of(&self.columns, row as usize, &self.rest[row as usize])
+    pub(super) fn at(&self, row: u32) -> JobRow<'_> {
+        JobRow::of(&self.columns, row as usize, &self.rest[row as usize])
     }
 
     /// What no column has of the row of that number.
@@ -103,10 +103,10 @@ impl Jobs {
     }
 
     /// The rows in a range of the table, in no order: a way to visit all of them in pieces.
-    pub(super) fn slice(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = Row<'_>> {
+    pub(super) fn slice(&self, range: std::ops::Range<usize>) -> impl Iterator<Item = JobRow<'_>> {
         let end = range.end.min(self.rest.len());
         let rows = (range.start.min(end)..end).filter(|row| !self.rest[*row].nodes.is_empty());
-        rows.map(|row| Row::of(&self.columns, row, &self.rest[row]))
+        rows.map(|row| JobRow::of(&self.columns, row, &self.rest[row]))
     }
 
     /// The end of the table for [`Jobs::slice`].
@@ -162,7 +162,7 @@ impl Jobs {
     }
 
     /// What became of a job between an earlier sight of it and what its row shows now.
-    pub(super) fn change(&self, was: Observation<JobState>, row: Row<'_>) -> Change {
+    pub(super) fn change(&self, was: Observation<JobState>, row: JobRow<'_>) -> Change {
         Change::of_job(was, row.observation(), |state, lived| match state.phase() {
             JobPhase::Completed => {
                 Some(JobEnd::Completed { lived, space_needed_bytes: row.standing.space_needed_bytes })

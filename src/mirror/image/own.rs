@@ -17,7 +17,7 @@ pub(crate) use processes::EXCHANGED_TOGETHER;
 
 use super::Image;
 use super::notes::Note;
-use super::row::Row;
+use super::row::JobRow;
 use crate::mirror::clock::Offset;
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
@@ -221,7 +221,7 @@ impl Image {
 
     /// Why a job waits for another attempt. A note counts only while the job's status has the version that it had when
     /// the note was written.
-    pub(super) fn retry(&self, row: Row<'_>) -> Option<&Retry> {
+    pub(super) fn retry(&self, row: JobRow<'_>) -> Option<&Retry> {
         self.own.retries.get(&row.id()).filter(|retry| row.status_version() == retry.version)
     }
 

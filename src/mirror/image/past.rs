@@ -47,7 +47,7 @@ pub(super) struct JobSnapshot {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum RecordKind {
     /// No record.
     #[default]
     Nothing,
@@ -58,7 +58,7 @@ enum Kind {
     Priority,
 }
 
-impl Kind {
+impl RecordKind {
     const ALL: [Self; 8] = {
         let unused = Self::Nothing;
         [Self::Nothing, Self::State, Self::Resumed, Self::Locked, Self::Released, Self::Priority, unused, unused]
@@ -69,7 +69,7 @@ impl Kind {
 struct Record {
     /// Seconds since 1970 by the servers' clock, which suffice until 2106.
     at_s: u32,
-    kind: Kind,
+    kind: RecordKind,
     /// State or priority, before and after.
     before: u8,
     after: u8,
@@ -100,19 +100,19 @@ impl From<Record> for Packed {
 
 impl From<Packed> for Record {
     fn from(Packed { at_s, before, after, kind_and_session }: Packed) -> Self {
-        let kind = Kind::ALL[usize::from(kind_and_session >> SESSION_BITS)];
+        let kind = RecordKind::ALL[usize::from(kind_and_session >> SESSION_BITS)];
         Self { at_s, kind, before, after, session: kind_and_session & NO_SESSION }
     }
 }
 
-/// The records of one job, oldest first, and [`Kind::Nothing`] behind them. In one line of the processor's cache.
+/// The records of one job, oldest first, and [`RecordKind::Nothing`] behind them. In one line of the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Slot([Packed; RECORDS]);
 
 impl Slot {
     fn len(&self) -> usize {
-        let is_free = |record: &Packed| Record::from(*record).kind == Kind::Nothing;
+        let is_free = |record: &Packed| Record::from(*record).kind == RecordKind::Nothing;
         self.0.iter().position(is_free).unwrap_or(RECORDS)
     }
 
@@ -204,7 +204,7 @@ impl Past {
         if let Some((from, to)) = priorities {
             job.push(Record {
                 at_s: seconds(now_ms),
-                kind: Kind::Priority,
+                kind: RecordKind::Priority,
                 before: from,
                 after: to,
                 session: NO_SESSION,
@@ -262,16 +262,16 @@ impl Past {
     fn event(&self, row: u32, record: Record, offset: Offset) -> Option<PastEvent> {
         let session = self.sessions.get(record.session);
         let what = match record.kind {
-            Kind::Nothing => return None,
-            Kind::State | Kind::Resumed => Happening::Moved {
+            RecordKind::Nothing => return None,
+            RecordKind::State | RecordKind::Resumed => Happening::Moved {
                 from: state_of(record.before),
                 to: state_of(record.after),
                 session,
-                is_resumed: record.kind == Kind::Resumed,
+                is_resumed: record.kind == RecordKind::Resumed,
             },
-            Kind::Locked => Happening::Locked { session },
-            Kind::Released => Happening::Released { session },
-            Kind::Priority => Happening::Priority { from: record.before, to: record.after },
+            RecordKind::Locked => Happening::Locked { session },
+            RecordKind::Released => Happening::Released { session },
+            RecordKind::Priority => Happening::Priority { from: record.before, to: record.after },
         };
         let note = matches!(what, Happening::Moved { .. })
             .then(|| self.notes.by_change.get(&(row, record.note_key())).cloned());
@@ -290,7 +290,7 @@ struct RecordedJob<'a> {
 impl RecordedJob<'_> {
     fn lock(&mut self, session: i64, at_ms: i64) {
         let session = self.sessions.take(session);
-        self.push(Record { at_s: seconds(at_ms), kind: Kind::Locked, session, ..Record::default() });
+        self.push(Record { at_s: seconds(at_ms), kind: RecordKind::Locked, session, ..Record::default() });
     }
 
     /// A change of state. The lock under which it was made needs no record of its own any more, and neither does its
@@ -300,19 +300,21 @@ impl RecordedJob<'_> {
         let is_dated = after.seen != ObservedState::Nowhere && after.entered_ms != UNKNOWN_MS;
         let mut record = Record {
             at_s: seconds(if is_dated { after.entered_ms } else { now_ms }),
-            kind: if is_resumed { Kind::Resumed } else { Kind::State },
+            kind: if is_resumed { RecordKind::Resumed } else { RecordKind::State },
             before: state_code(before.seen),
             after: state_code(after.seen),
             session: NO_SESSION,
         };
-        if let Some(last) = self.slot.last().filter(|last| last.kind == Kind::Released && last.at_s >= record.at_s) {
+        if let Some(last) =
+            self.slot.last().filter(|last| last.kind == RecordKind::Released && last.at_s >= record.at_s)
+        {
             record.session = last.session;
             self.slot.pop();
         } else if let Some((holder, _)) = after.lock.or(before.lock) {
             record.session = self.sessions.take(holder);
         }
         if let Some(last) = self.slot.last()
-            && last.kind == Kind::Locked
+            && last.kind == RecordKind::Locked
             && last.session == record.session
         {
             self.slot.pop();
@@ -328,14 +330,14 @@ impl RecordedJob<'_> {
         // A step may have brought another priority with it, which is noted behind it. A lock that was taken after a
         // step of the same session is another one.
         let is_its = |record: &Record| self.sessions.get(record.session) == Some(session);
-        let mut last = self.slot.records().rev().take(2).take_while(|record| record.kind != Kind::Locked);
+        let mut last = self.slot.records().rev().take(2).take_while(|record| record.kind != RecordKind::Locked);
         let is_told = last.any(|record| is_its(&record));
         drop(last);
         if is_told {
             return;
         }
         let session = self.sessions.take(session);
-        self.push(Record { at_s: seconds(now_ms), kind: Kind::Released, session, ..Record::default() });
+        self.push(Record { at_s: seconds(now_ms), kind: RecordKind::Released, session, ..Record::default() });
     }
 
     fn push(&mut self, record: Record) {

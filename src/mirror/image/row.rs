@@ -148,7 +148,7 @@ impl Rest {
 /// One job, put together from its columns and the rest of it. A value that could not be read is at its default, and its
 /// bit in `unreadable`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct JobRow<'a> {
     pub(super) number: u32,
     pub(super) priority: Option<u8>,
     pub(super) batch: Option<BatchId>,
@@ -159,7 +159,7 @@ pub(super) struct Row<'a> {
     rest: &'a Rest,
 }
 
-impl Deref for Row<'_> {
+impl Deref for JobRow<'_> {
     type Target = Rest;
 
     fn deref(&self) -> &Rest {
@@ -167,7 +167,7 @@ impl Deref for Row<'_> {
     }
 }
 
-impl<'a> Row<'a> {
+impl<'a> JobRow<'a> {
     pub(super) fn of(columns: &'a Columns, row: usize, rest: &'a Rest) -> Self {
         let kind = columns.kind[row];
         let standing = Standing {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::failures::Failed;
 use super::faults::FaultQuery;
 use super::own::StoreHold;
-use super::row::{LockStat, Row};
+use super::row::{JobRow, LockStat};
 
 use super::view::own;
 use super::{Image, order};
@@ -17,7 +17,7 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
 use crate::mirror::situation::{
-    Backlog, BatchContext, BatchSituation, Head, Hold, Holding, JobSituation, Pause, Pool, QueuePosition,
+    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, Pause, Pool, QueueHead, QueuePosition,
     StateSituation,
 };
 use crate::mirror::summary::{ByState, LockKind};
@@ -29,7 +29,7 @@ use queuekeeper_queue::record::{BatchWait, Retry};
 use queuekeeper_queue::state::{JobState, State};
 
 /// Whether a fault of the job that is first in a state ends the poll of each daemon that tries it.
-pub(super) fn blocks(fault: Fault, row: Row<'_>, state: JobState) -> bool {
+pub(super) fn blocks(fault: Fault, row: JobRow<'_>, state: JobState) -> bool {
     match fault {
         Fault::OrphanEntry => row.standing.state.is_some_and(|of| of != state),
         // Where the daemons look for it is not where its priority has it in the order of a state.
@@ -287,14 +287,14 @@ impl Image {
     }
 
     /// How many other failed jobs failed behind the same state with the same message, numbers and names in it aside.
-    fn same_message(&self, row: Row<'_>) -> u64 {
+    fn same_message(&self, row: JobRow<'_>) -> u64 {
         let key = |last, message| FailureKey::of(last, &pattern(&self.jobs.texts.str(message)));
         let failed = Failed::of(row, key).map_or(0, |failed| self.jobs.failures.like(failed));
         failed.saturating_sub(1)
     }
 
     /// A job's own entry in a state and its place there.
-    fn place(&self, row: Row<'_>, state: JobState) -> Option<(Path, QueuePosition)> {
+    fn place(&self, row: JobRow<'_>, state: JobState) -> Option<(Path, QueuePosition)> {
         let folder = StateFolder::from(state);
         let own = self.jobs.entries(row.id()).filter(|(of, _)| *of == folder).map(|(_, entry)| entry).min()?;
         let (more_urgent, earlier) = self.jobs.order.ahead(state, own);
@@ -326,7 +326,7 @@ impl Image {
     fn held_before(&self, job: JobId, state: JobState) -> u64 {
         let ahead = self.jobs.order.jobs(state).take(ENTRIES).take_while(|other| *other != job);
         let rows = ahead.filter_map(|job| self.jobs.get(job));
-        let is_held = |row: &Row<'_>| {
+        let is_held = |row: &JobRow<'_>| {
             let collection = self.jobs.texts.get(row.standing.collection);
             !collection.is_empty() && self.locks.has(&Path::NamedLock(LockFolder::Collections, (*collection).into()))
         };
@@ -334,20 +334,20 @@ impl Image {
     }
 
     /// The job that a daemon of a state tries first.
-    pub(super) fn first_to_take(&self, state: JobState) -> Option<Row<'_>> {
+    pub(super) fn first_to_take(&self, state: JobState) -> Option<JobRow<'_>> {
         let jobs = self.jobs.order.jobs(state).take(ENTRIES);
         jobs.filter_map(|job| self.jobs.get(job)).find(|row| row.lock.is_none())
     }
 
     /// The entry that a daemon of a state tries first, where it ends the poll.
-    fn head(&self, state: JobState, fault_query: FaultQuery<'_>) -> Option<Head> {
+    fn head(&self, state: JobState, fault_query: FaultQuery<'_>) -> Option<QueueHead> {
         let folder = StateFolder::from(state);
         let row = self.first_to_take(state)?;
         let first = row.id();
         let faults = self.faults_of(&Path::Job(first), fault_query);
         let found = faults.into_iter().find(|found| blocks(found.fault, row, state))?;
         let entry = self.jobs.entries(first).find(|(of, _)| *of == folder)?.1;
-        Some(Head {
+        Some(QueueHead {
             entry: Path::Entry(folder, entry),
             job: first,
             job_state: row.standing.state,

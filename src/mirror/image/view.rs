@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::row::{LockStat, Row, UNKNOWN_MS, text};
+use super::row::{JobRow, LockStat, UNKNOWN_MS, text};
 use super::{Image, batches, requests};
 use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
@@ -215,7 +215,7 @@ impl Image {
         self.jobs.slots()
     }
 
-    pub(super) fn view(&self, row: Row<'_>, offset: Offset) -> Job {
+    pub(super) fn view(&self, row: JobRow<'_>, offset: Offset) -> Job {
         let field = |field| row.text.field(field).into_owned();
         let first_of = |fields: [usize; 3]| {
             let named = fields.into_iter().find(|field| !row.text.field(*field).is_empty());

@@ -23,9 +23,9 @@ pub(in crate::mirror) const USUAL_REQUEST_NODES: [RequestNode; 2] = [RequestNode
 /// A kind of reads. The znodes of one kind become known together, from one listing or from those of items that are read
 /// in random order themselves; so the ones that were read are a fair sample of those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kind(pub(super) usize);
+pub(super) struct ReadKind(pub(super) usize);
 
-impl Kind {
+impl ReadKind {
     /// How many there are.
     pub(super) const COUNT: usize = 20;
 
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn each_kind_has_a_place_of_its_own() {
-        assert_eq!(Kind::LOCK.0 - Kind::REQUEST.0, AccessQueue::ALL.len());
-        assert_eq!(Kind::JOB_NODE.0 - Kind::LOCK.0, LockFolder::ALL.len());
-        assert_eq!(Kind::COUNT, Kind::OWN.0 + 1);
+        assert_eq!(ReadKind::LOCK.0 - ReadKind::REQUEST.0, AccessQueue::ALL.len());
+        assert_eq!(ReadKind::JOB_NODE.0 - ReadKind::LOCK.0, LockFolder::ALL.len());
+        assert_eq!(ReadKind::COUNT, ReadKind::OWN.0 + 1);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use zookeeper_client::{Error, MultiReadResult, MultiReader, Stat};
 
-use super::kind::Kind;
+use super::kind::ReadKind;
 pub(in crate::mirror) use super::kind::{USUAL_BATCH_NODES, USUAL_JOB_NODES, USUAL_REQUEST_NODES};
 use queuekeeper_queue::path::{Path, StateFolder};
 
@@ -95,16 +95,16 @@ impl Query {
     /// How many reads it is.
     pub(super) fn reads(&self) -> usize {
         match self {
-            Self::Item(path) => Kind::of_item(path).reads(),
+            Self::Item(path) => ReadKind::of_item(path).reads(),
             Self::Node(_) | Self::Names(..) | Self::Permission(_) => 1,
         }
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> ReadKind {
         match self {
-            Self::Node(path) => Kind::of_node(path),
-            Self::Item(path) => Kind::of_item(path),
-            Self::Names(..) | Self::Permission(_) => Kind::NAMES,
+            Self::Node(path) => ReadKind::of_node(path),
+            Self::Item(path) => ReadKind::of_item(path),
+            Self::Names(..) | Self::Permission(_) => ReadKind::NAMES,
         }
     }
 
@@ -187,12 +187,12 @@ pub(in crate::mirror) enum Answer {
 
 impl Answer {
     /// Of which kind its query was, and how many bytes of data it brought. What listings bring was known before.
-    pub(super) fn data_bytes(&self) -> Option<(Kind, u64)> {
+    pub(super) fn data_bytes(&self) -> Option<(ReadKind, u64)> {
         let (kind, bytes) = match self {
-            Self::Node(path, found) => (Kind::of_node(path), found.bytes()),
+            Self::Node(path, found) => (ReadKind::of_node(path), found.bytes()),
             Self::Item(path, found, children) => {
                 let below: usize = children.iter().map(|(_, found)| found.bytes()).sum();
-                (Kind::of_item(path), found.bytes() + below)
+                (ReadKind::of_item(path), found.bytes() + below)
             }
             Self::Names(..) | Self::Permission(..) => return None,
         };

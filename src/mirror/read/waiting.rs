@@ -1,6 +1,6 @@
 //! What waits to be read and what is under way, and how much it is expected to bring.
 
-use super::kind::Kind;
+use super::kind::ReadKind;
 use super::query::Query;
 use queuekeeper_queue::pace::{Estimate, Expected, LARGEST_DATA};
 
@@ -10,7 +10,7 @@ pub(in crate::mirror) struct Estimates(Vec<Estimate>);
 
 impl Default for Estimates {
     fn default() -> Self {
-        let kinds = (0..Kind::COUNT).map(Kind);
+        let kinds = (0..ReadKind::COUNT).map(ReadKind);
         Self(kinds.map(|kind| Estimate::at_most(LARGEST_DATA * kind.reads() as u64)).collect())
     }
 }
@@ -24,7 +24,7 @@ impl Estimates {
         }
     }
 
-    pub(super) fn saw(&mut self, kind: Kind, bytes: u64) {
+    pub(super) fn saw(&mut self, kind: ReadKind, bytes: u64) {
         self.0[kind.0].saw(bytes);
     }
 
@@ -46,7 +46,7 @@ fn listing_bytes(names: usize) -> f64 {
 /// What is under way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UnderWay {
-    of_kind: [usize; Kind::COUNT],
+    of_kind: [usize; ReadKind::COUNT],
     names: usize,
 }
 
@@ -78,7 +78,7 @@ pub(in crate::mirror) struct Waiting(Vec<Vec<Query>>);
 
 impl Default for Waiting {
     fn default() -> Self {
-        Self((0..Kind::COUNT).map(|_| Vec::new()).collect())
+        Self((0..ReadKind::COUNT).map(|_| Vec::new()).collect())
     }
 }
 

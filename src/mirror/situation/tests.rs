@@ -64,7 +64,7 @@ fn jobs_that_are_only_looked_at_are_untaken() {
 fn jobs_may_wait_for_grants_where_nothing_else_explains_it() {
     assert!(provisioning().may_wait_for_grants());
     let no_grants = Granted { jobs: 0, bytes: 0, since: None };
-    let head = Head {
+    let head = QueueHead {
         entry: Path::Jobs,
         job: JobId::new(1),
         job_state: None,

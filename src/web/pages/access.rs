@@ -5,7 +5,9 @@ use jiff::Timestamp;
 
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, Head, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
+use super::listing::{
+    Choice, ColumnHead, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with,
+};
 use super::state_tag::state_tag;
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
@@ -36,7 +38,7 @@ pub(super) struct AccessPage {
     is_open: bool,
     figures: Vec<QueueFigures>,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<RequestTable>,
 }
 
 /// One of the two queues.
@@ -44,12 +46,12 @@ pub(super) struct AccessPage {
 struct QueueFigures {
     name: &'static str,
     paused: Option<Moment>,
-    lines: Vec<Line>,
+    lines: Vec<RequestStateRow>,
 }
 
 /// The requests of a state.
 #[derive(Debug)]
-struct Line {
+struct RequestStateRow {
     name: &'static str,
     count: String,
     is_empty: bool,
@@ -59,15 +61,15 @@ struct Line {
 }
 
 #[derive(Debug)]
-struct List {
+struct RequestTable {
     shown: Shown,
-    heads: Vec<Head>,
-    rows: Vec<Row>,
+    heads: Vec<ColumnHead>,
+    rows: Vec<RequestRow>,
 }
 
 /// A request as the list shows it.
 #[derive(Debug)]
-struct Row {
+struct RequestRow {
     id: String,
     queue: &'static str,
     state: String,
@@ -103,7 +105,7 @@ impl AccessPage {
         let list = if_walked(state.source().access(filter, page, now))?;
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
-            List {
+            RequestTable {
                 shown: Shown::new(
                     ListRequest::new("access", ["request", "requests"], &list_query),
                     &frame.root,
@@ -114,7 +116,7 @@ impl AccessPage {
                 rows: list
                     .items
                     .iter()
-                    .map(|item| Row::new(item, Buttons::new(&frame.root, role), &frame.root, now))
+                    .map(|item| RequestRow::new(item, Buttons::new(&frame.root, role), &frame.root, now))
                     .collect(),
             }
         });
@@ -135,20 +137,20 @@ impl AccessPage {
     }
 }
 
-fn heads((filter, page): &(AccessFilter, PageQuery), root: &str) -> Vec<Head> {
+fn heads((filter, page): &(AccessFilter, PageQuery), root: &str) -> Vec<ColumnHead> {
     use RequestOrder::{Changed, Largest, Newest, Oldest, Smallest, Waiting};
     let href = |sort| {
         let other = AccessFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}access"), &[other.pairs(), page.size().pairs()].concat())
     };
-    let by = |column, orders: &[_]| Head::by(column, orders, filter.sort.0, href);
+    let by = |column, orders: &[_]| ColumnHead::by(column, orders, filter.sort.0, href);
     vec![
         by(("Request", ""), &[(Newest, false), (Oldest, true)]),
         // The column shows how long, not since when.
         by(("In state", "num"), &[(Waiting, false), (Changed, true)]),
         by(("Size", "num"), &[(Largest, false), (Smallest, true)]),
-        Head::plain("Locked by", ""),
-        Head::plain("Last message", ""),
+        ColumnHead::plain("Locked by", ""),
+        ColumnHead::plain("Last message", ""),
     ]
 }
 
@@ -171,7 +173,7 @@ impl QueueFigures {
         };
         let line = |(state, figures): (Option<AccessState>, &ItemFigures)| {
             let wanted = [pair("queue", queue.name()), pair("state", state_label(state))];
-            Line {
+            RequestStateRow {
                 name: state.map_or("Other", AccessState::name),
                 count: Count(figures.count).to_string(),
                 is_empty: figures.count == 0,
@@ -189,7 +191,7 @@ impl QueueFigures {
     }
 }
 
-impl Row {
+impl RequestRow {
     fn new(item: &AccessItem, buttons: Buttons<'_>, root: &str, now: Timestamp) -> Self {
         let (state, class) = state_tag::<AccessState>(item.state, item.odd_status.as_deref());
         let session = item.session.clone().unwrap_or_default();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::action::state_name;
 use super::actions::{Outcome, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
-use super::listing::{Choice, Head, ListRequest, Shown, choices_of, with};
+use super::listing::{Choice, ColumnHead, ListRequest, Shown, choices_of, with};
 use crate::actions::Source;
 use crate::actions::audit::AuditOrder;
 use crate::views::PageQuery;
@@ -42,13 +42,13 @@ pub(super) struct AuditPage {
     since: String,
     until: String,
     shown: Shown,
-    heads: Vec<Head>,
-    rows: Vec<Row>,
+    heads: Vec<ColumnHead>,
+    rows: Vec<AuditRow>,
 }
 
 /// An action as the list shows it.
 #[derive(Debug)]
-struct Row {
+struct AuditRow {
     id: String,
     href: String,
     at: Moment,
@@ -90,7 +90,7 @@ impl AuditPage {
             until: local_input(filter.until),
             shown,
             heads,
-            rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+            rows: list.items.iter().map(|item| AuditRow::new(item, &frame.root, now)).collect(),
             filter,
             page,
             frame,
@@ -98,18 +98,18 @@ impl AuditPage {
     }
 }
 
-fn heads((filter, page): &(AuditFilter, PageQuery), root: &str) -> Vec<Head> {
+fn heads((filter, page): &(AuditFilter, PageQuery), root: &str) -> Vec<ColumnHead> {
     let href = |sort| {
         let other = AuditFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}audit"), &[other.pairs(), page.size().pairs()].concat())
     };
     let orders = [(AuditOrder::Newest, false), (AuditOrder::Oldest, true)];
     vec![
-        Head::plain("Action, target", ""),
-        Head::by(("When", "num"), &orders, filter.sort.0, href),
-        Head::plain("Actor", ""),
-        Head::plain("State", ""),
-        Head::plain("Reason, outcome", ""),
+        ColumnHead::plain("Action, target", ""),
+        ColumnHead::by(("When", "num"), &orders, filter.sort.0, href),
+        ColumnHead::plain("Actor", ""),
+        ColumnHead::plain("State", ""),
+        ColumnHead::plain("Reason, outcome", ""),
     ]
 }
 
@@ -120,7 +120,7 @@ fn sort_in_words(order: AuditOrder) -> &'static str {
     }
 }
 
-impl Row {
+impl AuditRow {
     fn new(item: &AuditItem, root: &str, now: Timestamp) -> Self {
         let mut targets = item.targets.iter().map(|on| named(on, root));
         let on: Vec<_> = targets.by_ref().take(NAMED).collect();

@@ -9,7 +9,7 @@ use queuekeeper_ingest::resubmit::{self, Resubmission};
 use queuekeeper_ingest::spec::id_of;
 use uuid::Uuid;
 
-use super::batches::Head;
+use super::batches::BatchHead;
 use super::buttons::{Button, Buttons};
 use super::faults::{Fault, fault};
 use super::frame::{Frame, Section};
@@ -41,7 +41,7 @@ pub(super) struct BatchPage {
     id: String,
     /// The manifest's name, and the id for a batch without one.
     name: String,
-    head: Head,
+    head: BatchHead,
     since: Option<Moment>,
     created: Option<Moment>,
     progress: Progress,
@@ -184,7 +184,7 @@ impl BatchPage {
         let root = &*frame.root;
         let buttons = Buttons::new(root, role);
         let batch = &standing.batch;
-        let head = Head::new(batch);
+        let head = BatchHead::new(batch);
         let moment = |at: Option<Timestamp>| at.map(|at| Moment::new(at, now));
         let jobs = |state: Option<&str>| {
             let batch = ("batch".to_owned(), batch.id.clone());

@@ -35,22 +35,22 @@ pub(super) struct BatchesPage {
     /// Purges all that are done with, where the reader may.
     clean_up: Option<Button>,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<BatchTable>,
 }
 
 #[derive(Debug)]
-struct List {
+struct BatchTable {
     shown: Shown,
-    heads: Vec<listing::Head>,
-    rows: Vec<Row>,
+    heads: Vec<listing::ColumnHead>,
+    rows: Vec<BatchRow>,
 }
 
 /// A batch as the list shows it.
 #[derive(Debug)]
-struct Row {
+struct BatchRow {
     id: String,
     href: String,
-    head: Head,
+    head: BatchHead,
     since: Option<Moment>,
     collection_href: String,
     progress: Progress,
@@ -58,7 +58,7 @@ struct Row {
 
 /// What names a batch, and its state.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct BatchHead {
     pub(super) state: String,
     pub(super) class: &'static str,
     pub(super) is_locked: bool,
@@ -70,7 +70,7 @@ pub(super) struct Head {
     pub(super) message: String,
 }
 
-impl Head {
+impl BatchHead {
     pub(super) fn new(item: &BatchItem) -> Self {
         let (state, class) = state_tag::<BatchState>(item.state, item.odd_status.as_deref());
         Self {
@@ -100,7 +100,7 @@ impl BatchesPage {
         let list = if_walked(source.batches(filter, page))?;
         let list = list.map(|list| {
             let counts = [list.total, list.before, list.items.len() as u64];
-            List {
+            BatchTable {
                 shown: Shown::new(
                     ListRequest::new("batches", ["batch", "batches"], &list_query),
                     &frame.root,
@@ -108,7 +108,7 @@ impl BatchesPage {
                     list.next.as_deref(),
                 ),
                 heads: heads(&list_query, &frame.root),
-                rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+                rows: list.items.iter().map(|item| BatchRow::new(item, &frame.root, now)).collect(),
             }
         });
         let counts = source.batches_by_state(filter, view.summary.as_ref());
@@ -131,13 +131,13 @@ impl BatchesPage {
     }
 }
 
-fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::Head> {
+fn heads((filter, page): &(BatchFilter, PageQuery), root: &str) -> Vec<listing::ColumnHead> {
     use BatchOrder::{Changed, Collection, Failed, Jobs, Newest, Oldest, Waiting};
     let href = |sort| {
         let other = BatchFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}batches"), &[other.pairs(), page.size().pairs()].concat())
     };
-    let by = |column, orders: &[_]| listing::Head::by(column, orders, filter.sort.0, href);
+    let by = |column, orders: &[_]| listing::ColumnHead::by(column, orders, filter.sort.0, href);
     vec![
         by(("Batch", ""), &[(Newest, false), (Oldest, true)]),
         // The column shows how long, not since when.
@@ -159,13 +159,13 @@ fn sort_in_words(order: BatchOrder) -> &'static str {
     }
 }
 
-impl Row {
+impl BatchRow {
     fn new(item: &BatchItem, root: &str, now: Timestamp) -> Self {
         let collection = if item.collection.is_empty() { NONE } else { &item.collection };
         Self {
             id: item.id.clone(),
             href: format!("{root}batches/{}", item.id),
-            head: Head::new(item),
+            head: BatchHead::new(item),
             since: item.entered.map(|entered| Moment::new(entered, now)),
             collection_href: with(&format!("{root}batches"), "collection", collection),
             progress: Progress::new(item),

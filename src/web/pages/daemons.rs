@@ -18,11 +18,11 @@ use queuekeeper_queue::state::{JobState, State as _};
 pub(super) struct DaemonsPage {
     frame: Frame,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<DaemonTable>,
 }
 
 #[derive(Debug)]
-struct List {
+struct DaemonTable {
     states: Vec<Served>,
     others: Vec<Other>,
     processes: Vec<Process>,
@@ -117,11 +117,11 @@ impl DaemonsPage {
     pub(super) fn new(state: &State, now: Timestamp) -> Result<Self, Problem> {
         let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Daemons);
         let list = if_walked(state.source().daemons(now))?;
-        Ok(Self { list: list.map(|list| List::new(&list, &frame.root, now)), frame })
+        Ok(Self { list: list.map(|list| DaemonTable::new(&list, &frame.root, now)), frame })
     }
 }
 
-impl List {
+impl DaemonTable {
     fn new(list: &DaemonList, root: &str, now: Timestamp) -> Self {
         Self {
             others: list.others.iter().map(Other::new).collect(),

@@ -19,11 +19,11 @@ pub(super) struct DashboardsPage {
 struct Group {
     title: &'static str,
     folder: &'static str,
-    files: Vec<Line>,
+    files: Vec<FileRow>,
 }
 
 #[derive(Debug)]
-struct Line {
+struct FileRow {
     name: &'static str,
     path: &'static str,
     title: &'static str,
@@ -37,7 +37,7 @@ impl DashboardsPage {
         let mut groups: Vec<Group> = Vec::new();
         for file in files {
             let (path, title, description) = (file.path, file.title.as_str(), file.description.as_str());
-            let line = Line { name: file.name(), path, title, description };
+            let line = FileRow { name: file.name(), path, title, description };
             match groups.last_mut() {
                 Some(group) if group.folder == file.folder() => group.files.push(line),
                 Some(_) | None => {

@@ -22,12 +22,12 @@ struct DeploymentsPage {
     frame: Frame,
     title: String,
     icon: String,
-    queues: Vec<Row>,
+    queues: Vec<DeploymentRow>,
 }
 
 /// A queue.
 #[derive(Debug)]
-struct Row {
+struct DeploymentRow {
     name: String,
     servers: String,
     /// `good`, `warn` or `bad`.
@@ -53,7 +53,7 @@ struct Figure {
 
 /// How each queue is.
 pub(in crate::web) fn overview(web: &Web, queues: &[State], now: Timestamp) -> Response {
-    let rows: Vec<_> = queues.iter().map(|state| Row::new(state, now)).collect();
+    let rows: Vec<_> = queues.iter().map(|state| DeploymentRow::new(state, now)).collect();
     let urgent: Vec<_> = rows.iter().filter(|row| row.is_urgent).map(|row| row.name.clone()).collect();
     let (class, title) = match &urgent[..] {
         [] => ("good", counted(rows.len() as u64, "queue", "queues")),
@@ -66,15 +66,15 @@ pub(in crate::web) fn overview(web: &Web, queues: &[State], now: Timestamp) -> R
 
 /// The runbook, which leads to no page of a queue here.
 pub(in crate::web) fn runbook(web: &Web, queues: &[State], now: Timestamp) -> Response {
-    let rows: Vec<_> = queues.iter().map(|state| Row::new(state, now)).collect();
+    let rows: Vec<_> = queues.iter().map(|state| DeploymentRow::new(state, now)).collect();
     render(StatusCode::OK, &RunbookPage::of_all(frame(web, &rows, now)))
 }
 
-fn frame(web: &Web, rows: &[Row], now: Timestamp) -> Frame {
+fn frame(web: &Web, rows: &[DeploymentRow], now: Timestamp) -> Frame {
     Frame::of_all(web, rows.iter().map(|row| (row.name.clone(), row.is_urgent)), now)
 }
 
-impl Row {
+impl DeploymentRow {
     fn new(state: &State, now: Timestamp) -> Self {
         let view = state.view(now);
         let source = state.source();

@@ -29,11 +29,11 @@ pub(super) struct FailuresPage {
     frame: Frame,
     may_resume: bool,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<FailureTable>,
 }
 
 #[derive(Debug)]
-struct List {
+struct FailureTable {
     shown: Shown,
     sortings: Vec<Sorting>,
     groups: Vec<Group>,
@@ -87,12 +87,12 @@ impl FailuresPage {
             let failed = summary.jobs.get(Some(JobState::Failed));
             (failed.count.saturating_sub(failed.by_operator), failed.by_operator)
         });
-        let list = list.map(|list| List::new(&list, list_query, figures.unwrap_or_default(), &frame.root, now));
+        let list = list.map(|list| FailureTable::new(&list, list_query, figures.unwrap_or_default(), &frame.root, now));
         Ok(Self { may_resume: role >= Role::Operator, frame, list })
     }
 }
 
-impl List {
+impl FailureTable {
     fn new(
         list: &FailureList,
         list_query: &(FailureSort, PageQuery),

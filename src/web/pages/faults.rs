@@ -27,16 +27,16 @@ pub(super) struct FaultsPage {
     /// The kind that is shown; empty for all of them.
     only: &'static str,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<FaultTable>,
 }
 
 #[derive(Debug)]
-struct List {
+struct FaultTable {
     shown: Shown,
     /// The kinds that something shows.
-    found: Vec<Line>,
+    found: Vec<FaultKindRow>,
     /// Those that are looked for and that nothing shows.
-    clean: Vec<Line>,
+    clean: Vec<FaultKindRow>,
     /// The orders that the faults can be in; empty for one fault.
     sortings: Vec<Sorting>,
     groups: Vec<Group>,
@@ -50,7 +50,7 @@ struct List {
 
 /// A kind of fault.
 #[derive(Debug)]
-struct Line {
+struct FaultKindRow {
     label: &'static str,
     title: &'static str,
     effect: &'static str,
@@ -117,7 +117,7 @@ impl FaultsPage {
         let frame = Frame::new(&view, "./".to_owned(), Section::Faults);
         let list = if_walked(state.source().faults(filter, page, now))?;
         let only = filter.fault.map_or("", |fault| fault.0.title());
-        let list = list.map(|list| List::new(&list, list_query, Buttons::new(&frame.root, role), now));
+        let list = list.map(|list| FaultTable::new(&list, list_query, Buttons::new(&frame.root, role), now));
         Ok(Self { frame, only, list })
     }
 }
@@ -130,12 +130,12 @@ fn sort_in_words(order: FaultOrder) -> &'static str {
     }
 }
 
-impl List {
+impl FaultTable {
     fn new(list: &FaultList, list_query: &(FaultFilter, PageQuery), buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
         let counts = [list.total, list.before, list.items.len() as u64];
         let of = ListRequest::new("faults", ["fault", "faults"], list_query);
-        let lines = list.kinds.iter().map(|kind| Line {
+        let lines = list.kinds.iter().map(|kind| FaultKindRow {
             label: kind.fault,
             title: kind.title,
             effect: kind.effect,

@@ -59,8 +59,8 @@ struct Page {
     /// How far its download is.
     download: Option<DownloadView>,
     timeline: timeline::Timeline,
-    about: Vec<Line>,
-    standing: Vec<Line>,
+    about: Vec<DetailRow>,
+    standing: Vec<DetailRow>,
     nodes: Vec<Node>,
     nodes_problem: Option<String>,
 }
@@ -115,7 +115,7 @@ struct Link {
 
 /// A line of a table.
 #[derive(Debug)]
-struct Line {
+struct DetailRow {
     name: &'static str,
     value: String,
     /// What is shown when one points at the value.
@@ -258,7 +258,7 @@ fn tree_link(path: &Znode) -> Link {
     Link { text: visible(&path.to_string()), href: links::tree(&path.into()), after: String::new() }
 }
 
-impl Line {
+impl DetailRow {
     fn new(name: &'static str, value: impl Into<String>) -> Self {
         Self { name, value: value.into(), hint: String::new(), moment: None, links: Vec::new(), ids: Vec::new() }
     }
@@ -285,43 +285,43 @@ fn headline(text: &str) -> String {
 }
 
 /// The deposit.
-fn about(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
+fn about(detail: &JobDetail, now: Timestamp) -> Vec<DetailRow> {
     let job = &detail.known.job;
-    let mut lines = vec![Line::ids("ARK", &job.ark, "not minted yet")];
+    let mut lines = vec![DetailRow::ids("ARK", &job.ark, "not minted yet")];
     if let Some(made) = &detail.object {
         let href = with(&format!("objects/{}", made.ark), "version", &made.version.to_string());
         let link = Link { text: visible(&made.ark), href, after: String::new() };
-        lines.push(Line { links: vec![link], ..Line::new("Object", format!("version {} of", made.version)) });
+        lines.push(DetailRow { links: vec![link], ..DetailRow::new("Object", format!("version {} of", made.version)) });
     } else if let Some(problem) = &detail.object_problem {
-        lines.push(Line::new("Object", visible(problem)));
+        lines.push(DetailRow::new("Object", visible(problem)));
     }
     lines.extend([
-        Line::ids("Local id", &job.local_ids, "none"),
-        Line::text("Title", &job.title, "none"),
-        Line::text("File", &job.filename, "none"),
-        Line::text("Collection", &job.collection, "none"),
-        Line::text("Submitter", &job.submitter, "unknown"),
+        DetailRow::ids("Local id", &job.local_ids, "none"),
+        DetailRow::text("Title", &job.title, "none"),
+        DetailRow::text("File", &job.filename, "none"),
+        DetailRow::text("Collection", &job.collection, "none"),
+        DetailRow::text("Submitter", &job.submitter, "unknown"),
     ]);
     let submitted = job.submitted.map(|at| Moment::new(at, now));
     let value = if submitted.is_some() { "" } else { "unknown" };
-    lines.push(Line { moment: submitted, ..Line::new("Submitted", value) });
+    lines.push(DetailRow { moment: submitted, ..DetailRow::new("Submitted", value) });
     lines
 }
 
 /// The state in the queue.
-fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
+fn standing(detail: &JobDetail, now: Timestamp) -> Vec<DetailRow> {
     let job = &detail.known.job;
     let priority = job.priority.map_or_else(|| "unreadable".to_owned(), |priority| priority.number().to_string());
     let size = Size::new(job.space_needed_bytes);
     let space = if job.space_needed_bytes == 0 {
-        Line::new("Space needed", "unknown")
+        DetailRow::new("Space needed", "unknown")
     } else {
-        Line { hint: size.exact, ..Line::new("Space needed", size.short) }
+        DetailRow { hint: size.exact, ..DetailRow::new("Space needed", size.short) }
     };
     let retries = job.retry_count.map_or_else(|| "unknown".to_owned(), |retries| retries.to_string());
     let last = job.last_successful.map_or_else(|| "none".to_owned(), |state| state.to_string());
     let lock = match &detail.lock {
-        None => Line::new("Lock", "none"),
+        None => DetailRow::new("Lock", "none"),
         Some(lock) => {
             let holder = if lock.session.is_some() { "held for" } else { "persistent lock, for" };
             let link = |session: Session| {
@@ -331,7 +331,7 @@ fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
                 Link { href: with("locks", "session", &session), text: session, after }
             };
             let links = lock.session.map(link).into_iter().collect();
-            Line { moment: Some(Moment::new(lock.created, now)), links, ..Line::new("Lock", holder) }
+            DetailRow { moment: Some(Moment::new(lock.created, now)), links, ..DetailRow::new("Lock", holder) }
         }
     };
     let entries = job.entries.iter().map(|(folder, entry)| tree_link(&Znode::Entry(folder.clone(), *entry)));
@@ -339,25 +339,25 @@ fn standing(detail: &JobDetail, now: Timestamp) -> Vec<Line> {
         job.references.iter().map(|(batch, outcome)| tree_link(&Znode::Reference(*batch, *outcome, job.id)));
     let created = job.created.map(|at| Moment::new(at, now));
     let mut lines = vec![
-        Line::new("Priority", priority),
+        DetailRow::new("Priority", priority),
         space,
-        Line::new("Retries", retries),
-        Line::new("Last success", last),
-        Line::text("Message", &job.message, "none"),
+        DetailRow::new("Retries", retries),
+        DetailRow::new("Last success", last),
+        DetailRow::text("Message", &job.message, "none"),
         lock,
         links_or_none("Queue entry", entries.collect()),
         links_or_none("In its batch", references.collect()),
-        Line { moment: created, ..Line::new("Created", "") },
+        DetailRow { moment: created, ..DetailRow::new("Created", "") },
     ];
     if !detail.unreadable.is_empty() {
-        lines.push(Line::new("Unreadable", detail.unreadable.join(", ")));
+        lines.push(DetailRow::new("Unreadable", detail.unreadable.join(", ")));
     }
     lines
 }
 
-fn links_or_none(name: &'static str, links: Vec<Link>) -> Line {
+fn links_or_none(name: &'static str, links: Vec<Link>) -> DetailRow {
     let value = if links.is_empty() { "none" } else { "" };
-    Line { links, ..Line::new(name, value) }
+    DetailRow { links, ..DetailRow::new(name, value) }
 }
 
 /// The znodes, up to that limit.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use super::frame::{Frame, Section};
 use super::inputs::Control;
 use super::jobs::form::Form;
-use super::jobs::row::Row;
-use super::listing::{Head, Pages, if_walked};
+use super::jobs::row::JobRow;
+use super::listing::{ColumnHead, Pages, if_walked};
 use crate::actions::Role;
 use crate::mirror::find::{Direction, JobSort};
 use crate::views::PageQuery;
@@ -40,7 +40,7 @@ pub(super) struct JobsPage {
     /// What the reader may do to many jobs at once; `None` for nothing.
     bar: Option<Bar>,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<JobTable>,
 }
 
 /// A filter that holds, and the list without it.
@@ -55,15 +55,15 @@ struct Chip {
 }
 
 #[derive(Debug)]
-struct List {
+struct JobTable {
     /// How many there are, in a sentence.
     summary: String,
     /// Which of them are shown; empty where all are.
     shown: String,
     /// In which order, where no head of a column says so.
     order: &'static str,
-    rows: Vec<Row>,
-    heads: Vec<Head>,
+    rows: Vec<JobRow>,
+    heads: Vec<ColumnHead>,
     pages: Pages,
     /// The same query of the API.
     json: String,
@@ -90,7 +90,7 @@ impl JobsPage {
         let order = [filter.order(), page.size().pairs()].concat();
         let chips = chips(state, filter, &order, &base, is_empty, now);
         let bar = Bar::new(list_query, list.as_ref(), role, attempt);
-        let mut list = list.as_ref().map(|list| List::new(list, filter, &order, &frame, now));
+        let mut list = list.as_ref().map(|list| JobTable::new(list, filter, &order, &frame, now));
         for row in list.iter_mut().flat_map(|list| &mut list.rows) {
             row.is_chosen = attempt.is_some_and(|attempt| attempt.items.contains(&row.id));
         }
@@ -125,7 +125,7 @@ fn chips(state: &State, filter: &JobFilter, order: &Pairs, base: &str, is_empty:
     (0..all.len()).map(chip).collect()
 }
 
-impl List {
+impl JobTable {
     fn new(list: &JobList, filter: &JobFilter, order: &Pairs, frame: &Frame, now: Timestamp) -> Self {
         let base = &format!("{}jobs", frame.root);
         let pairs = [filter.filters(), order.clone()].concat();
@@ -163,12 +163,12 @@ impl List {
             pages: Pages::new(base, &pairs, list.previous.as_deref(), list.next.as_deref()),
             json: address(&format!("{}api/v1/jobs", frame.root), &pairs),
             csv: address(&format!("{}api/v1/jobs.csv", frame.root), &filter.pairs()),
-            rows: list.items.iter().map(|item| Row::new(item, &frame.root, now)).collect(),
+            rows: list.items.iter().map(|item| JobRow::new(item, &frame.root, now)).collect(),
         }
     }
 }
 
-fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
+fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<ColumnHead> {
     let columns = [
         ("Job", "", Some((JobSort::Id, Direction::Ascending))),
         ("In state", "num", Some((JobSort::Entered, Direction::Ascending))),
@@ -179,7 +179,7 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
         ("Last message", "", None),
     ];
     let head = |(name, class, by): (_, _, Option<(JobSort, Direction)>)| {
-        let Some((sort, first)) = by else { return Head::plain(name, class) };
+        let Some((sort, first)) = by else { return ColumnHead::plain(name, class) };
         let current = Some(filter.direction.0).filter(|_| filter.sort.0 == sort);
         let direction = match current {
             None => first,
@@ -190,7 +190,7 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<Head> {
         let size = order.iter().filter(|(name, _)| name == "limit");
         // The longest in their state have the earliest instants: of what the column shows, the order is the other one.
         let is_ascending = current.map(|direction| (direction == Direction::Ascending) != (sort == JobSort::Entered));
-        Head::sorting(name, class, address(base, other.iter().chain(size)), is_ascending)
+        ColumnHead::sorting(name, class, address(base, other.iter().chain(size)), is_ascending)
     };
     columns.map(head).into()
 }

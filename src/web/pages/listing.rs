@@ -52,7 +52,7 @@ impl Pages {
 
 /// The head of a column: sorts by it where it is a link.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct ColumnHead {
     pub(super) name: &'static str,
     pub(super) class: &'static str,
     pub(super) href: String,
@@ -60,7 +60,7 @@ pub(super) struct Head {
     pub(super) sorted: &'static str,
 }
 
-impl Head {
+impl ColumnHead {
     /// One that does not sort.
     pub(super) fn plain(name: &'static str, class: &'static str) -> Self {
         Self { name, class, href: String::new(), sorted: "" }

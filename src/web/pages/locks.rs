@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use super::buttons::{Button, Buttons};
 use super::frame::{Frame, Section};
 use super::jobs::form::collections;
-use super::listing::{Choice, Head, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
+use super::listing::{Choice, ColumnHead, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with};
 use super::progress::Ages;
 use crate::actions::{ActionKind, Role, Target};
 use crate::mirror::lists::LockOrder;
@@ -34,7 +34,7 @@ pub(super) struct LocksPage {
     sorts: Vec<Choice>,
     /// Whether a filter is set: all of them are folded away.
     is_open: bool,
-    figures: Vec<Line>,
+    figures: Vec<LockKindRow>,
     /// Pauses what is not paused, where the reader may.
     pauses: Vec<Button>,
     /// Whether the reader may hold a collection.
@@ -42,7 +42,7 @@ pub(super) struct LocksPage {
     collections: Vec<String>,
     stores: Vec<StoreRow>,
     /// `None` before the first walk.
-    list: Option<List>,
+    list: Option<LockTable>,
 }
 
 /// A store that is held.
@@ -57,7 +57,7 @@ struct StoreRow {
 
 /// The locks of a kind.
 #[derive(Debug)]
-struct Line {
+struct LockKindRow {
     name: &'static str,
     description: &'static str,
     count: String,
@@ -68,10 +68,10 @@ struct Line {
 }
 
 #[derive(Debug)]
-struct List {
+struct LockTable {
     shown: Shown,
-    heads: Vec<Head>,
-    rows: Vec<Row>,
+    heads: Vec<ColumnHead>,
+    rows: Vec<LockRow>,
     sessions: Vec<Session>,
     more_sessions: String,
 }
@@ -91,7 +91,7 @@ struct Session {
 
 /// A lock as the list shows it.
 #[derive(Debug)]
-struct Row {
+struct LockRow {
     kind: &'static str,
     guards: String,
     /// Where what it guards is; empty where nothing leads there.
@@ -124,8 +124,8 @@ impl LocksPage {
         let frame = Frame::new(&view, "./".to_owned(), Section::Locks);
         let list = if_walked(state.source().locks(filter, page, now))?;
         let own = view.freshness.session.clone().unwrap_or_default();
-        let list = list.map(|list| List::new(&list, &list_query, &own, Buttons::new(&frame.root, role), now));
-        let line = |kind| view.summary.as_ref().map(|summary| Line::new(summary, kind, &frame.root, now));
+        let list = list.map(|list| LockTable::new(&list, &list_query, &own, Buttons::new(&frame.root, role), now));
+        let line = |kind| view.summary.as_ref().map(|summary| LockKindRow::new(summary, kind, &frame.root, now));
         Ok(Self {
             kinds: choices_of(filter.kind, LockKind::title),
             ages: choices_of(filter.age, age_in_words),
@@ -189,7 +189,7 @@ fn sort_in_words(order: LockOrder) -> &'static str {
     }
 }
 
-fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
+fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<ColumnHead> {
     let href = |sort| {
         let other = LockFilter { sort: OneOf(sort), ..filter.clone() };
         address(&format!("{root}locks"), &[other.pairs(), page.size().pairs()].concat())
@@ -197,10 +197,10 @@ fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<Head> {
     // The column shows how long, not since when.
     let orders = [(LockOrder::Oldest, false), (LockOrder::Newest, true)];
     vec![
-        Head::by(("Guards", ""), &[(LockOrder::Guards, true)], filter.sort.0, href),
-        Head::by(("Held for", "num"), &orders, filter.sort.0, href),
-        Head::by(("Session", ""), &[(LockOrder::Session, true)], filter.sort.0, href),
-        Head::plain("Znode", ""),
+        ColumnHead::by(("Guards", ""), &[(LockOrder::Guards, true)], filter.sort.0, href),
+        ColumnHead::by(("Held for", "num"), &orders, filter.sort.0, href),
+        ColumnHead::by(("Session", ""), &[(LockOrder::Session, true)], filter.sort.0, href),
+        ColumnHead::plain("Znode", ""),
     ]
 }
 
@@ -217,7 +217,7 @@ fn description(kind: LockKind) -> &'static str {
     }
 }
 
-impl Line {
+impl LockKindRow {
     fn new(summary: &Summary, kind: LockKind, root: &str, now: Timestamp) -> Self {
         let figures = summary.locks(kind);
         Self {
@@ -232,7 +232,7 @@ impl Line {
     }
 }
 
-impl List {
+impl LockTable {
     fn new(
         list: &LockList,
         list_query: &(LockFilter, PageQuery),
@@ -255,14 +255,14 @@ impl List {
         Self {
             shown: Shown::new(of, root, counts, list.next.as_deref()),
             heads: heads(list_query, root),
-            rows: list.items.iter().map(|item| Row::new(item, buttons, now)).collect(),
+            rows: list.items.iter().map(|item| LockRow::new(item, buttons, now)).collect(),
             sessions: list.sessions.iter().map(holder).collect(),
             more_sessions: if more > 0 { counted(more, "session", "sessions") } else { String::new() },
         }
     }
 }
 
-impl Row {
+impl LockRow {
     fn new(item: &LockItem, buttons: Buttons<'_>, now: Timestamp) -> Self {
         let root = buttons.root;
         let kind = LockKind::ALL.into_iter().find(|kind| kind.label() == item.kind);

@@ -31,13 +31,13 @@ use crate::web::state::State;
 struct ObjectsPage {
     frame: Frame,
     filter: ObjectFilter,
-    rows: Vec<Row>,
+    rows: Vec<ObjectRow>,
     /// Where the next page is; empty on the last one.
     next: String,
 }
 
 #[derive(Debug)]
-struct Row {
+struct ObjectRow {
     ark: String,
     href: String,
     title: String,
@@ -149,7 +149,7 @@ pub(super) async fn list(
     let frame = Frame::new(&state.view(now), "./".to_owned(), Section::Objects);
     let list = state.objects()?.list(&filter).await?;
     let root = frame.root.clone();
-    let row = |item: &ObjectItem| Row {
+    let row = |item: &ObjectItem| ObjectRow {
         ark: item.ark.clone(),
         href: format!("{root}objects/{}", item.ark),
         title: item.title.clone(),

@@ -43,7 +43,7 @@ pub(super) struct Plot {
     pub(super) from_ms: i64,
     pub(super) step_ms: u128,
     pub(super) points: usize,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<PlotLine>,
     pub(super) ys: Vec<YTick>,
     pub(super) xs: Vec<XTick>,
     /// A value that should not be passed, in percent from the top, and what it is.
@@ -52,7 +52,7 @@ pub(super) struct Plot {
 
 /// A series.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct PlotLine {
     pub(super) name: &'static str,
     /// Its look: `s0`, `s1`, and so on.
     pub(super) class: String,
@@ -104,7 +104,7 @@ impl Plot {
         let line = |(at, series): (usize, &Series)| {
             let (path, area) = path(&series.values, domain);
             let latest = newest.and_then(|at| series.values.get(at).copied().flatten());
-            Line {
+            PlotLine {
                 name: series.name,
                 class: format!("s{at}"),
                 path,
@@ -113,7 +113,7 @@ impl Plot {
                 data: data(unit, &series.values),
             }
         };
-        let lines: Vec<Line> = chart.series.iter().enumerate().map(line).collect();
+        let lines: Vec<PlotLine> = chart.series.iter().enumerate().map(line).collect();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "there are few")]
         let ticks = (top / step).round() as u32;
         let y = |value: f64| format!("{:.1}", (1.0 - value / domain) * HEIGHT);

@@ -50,7 +50,7 @@ struct Known {
     rules: Vec<Shown>,
     /// Collections that are held by inactive rules.
     orphans: Vec<(String, String)>,
-    calls: Vec<Line>,
+    calls: Vec<DecisionRow>,
 }
 
 #[derive(Debug)]
@@ -78,12 +78,12 @@ struct Shown {
     waiting: Vec<(String, Moment)>,
     left: Vec<(String, String)>,
     more_left: String,
-    lines: Vec<Line>,
+    lines: Vec<DecisionRow>,
 }
 
 /// A decision.
 #[derive(Debug)]
-struct Line {
+struct DecisionRow {
     at: Moment,
     outcome: (&'static str, String),
     detail: String,
@@ -205,7 +205,7 @@ impl Known {
                     (rule, held.join(", "))
                 })
                 .collect(),
-            calls: calls.map(|events| Line::new(events, now)).collect(),
+            calls: calls.map(|events| DecisionRow::new(events, now)).collect(),
             is_unread,
             rules: rules.into_iter().map(|rule| Shown::new(rule, (is_paused, is_unread), root, now)).collect(),
         }
@@ -247,13 +247,13 @@ impl Shown {
             waiting: waiting.iter().map(|(words, since)| (brief(words, LONG), Moment::new(*since, now))).collect(),
             left: left.iter().take(LEFT).map(|on| named(on, root)).collect(),
             more_left: if more > 0 { format!("and {} more", Count(more)) } else { String::new() },
-            lines: events.into_iter().map(|events| Line::new(events, now)).collect(),
+            lines: events.into_iter().map(|events| DecisionRow::new(events, now)).collect(),
             name: rule.name,
         }
     }
 }
 
-impl Line {
+impl DecisionRow {
     fn new(events: EventRow, now: Timestamp) -> Self {
         let EventRow { at, outcome, detail, count, .. } = events;
         Self {

@@ -26,23 +26,23 @@ use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 struct SearchPage {
     frame: Frame,
     text: String,
-    kinds: Vec<Kind>,
+    kinds: Vec<FoundKind>,
     /// Where stored objects are looked for, and what the link says; empty where this server knows none.
     objects: (String, String),
 }
 
 /// The matches of one kind.
 #[derive(Debug)]
-struct Kind {
+struct FoundKind {
     title: String,
-    rows: Vec<Row>,
+    rows: Vec<FoundRow>,
     /// The list of all of them, and what the link says.
     all: (String, String),
 }
 
 /// One match.
 #[derive(Debug)]
-struct Row {
+struct FoundRow {
     name: String,
     href: String,
     state: String,
@@ -97,19 +97,19 @@ impl SearchPage {
     fn new(frame: Frame, text: &str, matches: &Matches, has_objects: bool) -> Self {
         let root = frame.root.clone();
         let all = |list: &str| address(&format!("{root}{list}"), &[pair("text", text)]);
-        let jobs = matches.jobs.items.iter().map(|job| Row {
+        let jobs = matches.jobs.items.iter().map(|job| FoundRow {
             name: job.id.clone(),
             href: format!("{root}jobs/{}", job.id),
             state: named::<JobState>(job.state),
             text: first_of([&job.title, &job.filename, &job.ark]),
         });
-        let batches = matches.batches.items.iter().map(|batch| Row {
+        let batches = matches.batches.items.iter().map(|batch| FoundRow {
             name: batch.id.clone(),
             href: format!("{root}batches/{}", batch.id),
             state: named::<BatchState>(batch.state),
             text: first_of([&batch.title, &batch.filename, &batch.uuid]),
         });
-        let requests = matches.requests.items.iter().map(|request| Row {
+        let requests = matches.requests.items.iter().map(|request| FoundRow {
             name: request.id.clone(),
             href: format!("{root}{}", request_address(request.queue, &request.id)),
             state: named::<AccessState>(request.state),
@@ -123,7 +123,7 @@ impl SearchPage {
         let mut kinds: Vec<_> = kinds
             .into_iter()
             .filter(|(total, ..)| *total > 0)
-            .map(|(total, [one, many], list, rows)| Kind {
+            .map(|(total, [one, many], list, rows)| FoundKind {
                 title: counted(total, one, many),
                 all: (all(list), format!("Show in the list of {many}")),
                 rows,
@@ -132,7 +132,10 @@ impl SearchPage {
         if matches.is_collection {
             let href = address(&format!("{root}jobs"), &[pair("collection", text)]);
             let all = (href, "Show its jobs".to_owned());
-            kinds.insert(0, Kind { title: format!("The collection {}", brief(text, SHORT)), rows: Vec::new(), all });
+            kinds.insert(
+                0,
+                FoundKind { title: format!("The collection {}", brief(text, SHORT)), rows: Vec::new(), all },
+            );
         }
         let objects = if has_objects { of_objects(&root, text) } else { (String::new(), String::new()) };
         Self { text: brief(text, SHORT), kinds, objects, frame }

@@ -39,7 +39,7 @@ struct SubmitPage {
     problem: String,
     sent: DepositRequest,
     local_ids: String,
-    deposits: Vec<Line>,
+    deposits: Vec<DepositRow>,
 }
 
 /// What can be chosen.
@@ -51,7 +51,7 @@ struct Choice {
 
 /// A deposit in the list.
 #[derive(Debug)]
-struct Line {
+struct DepositRow {
     href: String,
     name: String,
     state: String,
@@ -184,7 +184,7 @@ async fn page(
     let frame = frame(&state.view(now), "./", who);
     let chosen = |name: String, sent: &str| Choice { is_chosen: name == sent, name };
     let deposits = intake.deposits(&actor, LISTED).await?;
-    let line = |deposit: &DepositView| Line {
+    let line = |deposit: &DepositView| DepositRow {
         href: format!("{}submit/{}", frame.root, deposit.id),
         name: if deposit.filename.is_empty() { deposit.id.clone() } else { deposit.filename.clone() },
         state: state_of(&deposit.state, deposit.processing).to_owned(),

@@ -8,7 +8,7 @@ use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 use uuid::Uuid;
 
 use super::intents::{UnknownChange, change, read_source, read_subject_key};
-use crate::database::value::{Row, digests_as_text};
+use crate::database::value::{DatabaseRow, digests_as_text};
 
 /// The columns that [`Event::read`] reads.
 macro_rules! event_columns {
@@ -75,7 +75,7 @@ pub struct Event {
 }
 
 impl Event {
-    pub(crate) fn read(row: &Row) -> Result<Self, sqlx::Error> {
+    pub(crate) fn read(row: &DatabaseRow) -> Result<Self, sqlx::Error> {
         Ok(Self {
             seq: row.count(0)?,
             time: row.time(1)?,

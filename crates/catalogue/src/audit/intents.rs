@@ -7,7 +7,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
-use crate::database::value::{Row, Value, millis, values};
+use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::database::{Database, Session};
 use crate::error::{Error, ErrorKind};
 
@@ -37,18 +37,18 @@ pub(super) fn subject_key(key: Option<&Key>) -> Value {
     Value::Bytes(Some(key.map(|key| key.as_bytes().to_vec()).unwrap_or_default()))
 }
 
-pub(super) fn read_subject_key(row: &Row, column: usize) -> Result<Option<Key>, sqlx::Error> {
+pub(super) fn read_subject_key(row: &DatabaseRow, column: usize) -> Result<Option<Key>, sqlx::Error> {
     let bytes: Vec<u8> = row.get(column)?;
     if bytes.is_empty() { Ok(None) } else { row.key(column) }
 }
 
-pub(super) fn read_source(row: &Row, column: usize) -> Result<Option<(SpaceName, Key)>, sqlx::Error> {
+pub(super) fn read_source(row: &DatabaseRow, column: usize) -> Result<Option<(SpaceName, Key)>, sqlx::Error> {
     let space = row.parse(column, |space: String| space.parse::<SpaceName>())?;
     Ok(space.zip(row.key(column + 1)?))
 }
 
 /// Reads the columns of [`columns`].
-pub(super) fn intent(row: &Row) -> Result<Intent, sqlx::Error> {
+pub(super) fn intent(row: &DatabaseRow) -> Result<Intent, sqlx::Error> {
     Ok(Intent {
         id: row.get(0)?,
         holder: row.get(1)?,
@@ -92,7 +92,7 @@ pub(super) async fn begin(session: &mut Session, new: &Intent, lease: Duration) 
     Err(session.error(ErrorKind::Conflict("the item keeps changing".to_owned())))
 }
 
-fn rival(row: &Row) -> Result<Rival, sqlx::Error> {
+fn rival(row: &DatabaseRow) -> Result<Rival, sqlx::Error> {
     let left: i64 = row.get(0)?;
     let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
     Ok(Rival::new(row.get(1)?, row.get(2)?, row.need(3, change)?, left))

@@ -8,7 +8,7 @@ use queuekeeper_store::{SpaceName, StoreName};
 
 use super::event::{Event, EventKind, event_columns};
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::Error;
 
 /// Which events a list has.
@@ -128,6 +128,6 @@ impl Catalogue {
     }
 }
 
-fn age(row: &Row) -> Result<Duration, sqlx::Error> {
+fn age(row: &DatabaseRow) -> Result<Duration, sqlx::Error> {
     Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)))
 }

@@ -13,7 +13,7 @@ use queuekeeper_store::{Digests, StoreName};
 use uuid::Uuid;
 
 use super::event::{Event, EventKind};
-use super::settle::{Head, extend_chain, lock_head};
+use super::settle::{ChainEnd, extend_chain, lock_head};
 use crate::catalogue::Catalogue;
 use crate::counters::{self, Counter};
 use crate::database::Session;
@@ -139,7 +139,7 @@ async fn record(
     Ok(stale)
 }
 
-fn event(head: &Head, store: &StoreName, user: &str, made: &NotedChange) -> Event {
+fn event(head: &ChainEnd, store: &StoreName, user: &str, made: &NotedChange) -> Event {
     let NotedChange { space, key, change, after, .. } = made;
     Event {
         seq: head.seq + 1,

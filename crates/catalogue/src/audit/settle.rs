@@ -134,7 +134,7 @@ fn entry_after(
 }
 
 /// The end of the chain, locked: others that append wait.
-pub(super) struct Head {
+pub(super) struct ChainEnd {
     /// The number of the last event.
     pub(super) seq: u64,
     /// The time of the next one.
@@ -143,14 +143,14 @@ pub(super) struct Head {
     pub(super) hash: [u8; 32],
 }
 
-pub(super) async fn lock_head(session: &mut Session) -> Result<Head, Error> {
+pub(super) async fn lock_head(session: &mut Session) -> Result<ChainEnd, Error> {
     // The time is read after the lock was taken.
     let sql = "WITH head AS (SELECT seq, time, hash FROM audit_chain {lock}) SELECT seq, time, hash, {now} FROM head";
     let head = session.row(sql, values![]).await?;
     let missing = || session.error(ErrorKind::Corrupt("the head of the audit log is missing".to_owned()));
     let head = head.ok_or_else(missing)?;
     let previous_time = session.decode(head.time(1))?;
-    Ok(Head {
+    Ok(ChainEnd {
         seq: session.decode(head.count(0))?,
         time: session.decode(head.time(3))?.max(previous_time),
         hash: session.decode(head.need(2, hash))?,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::LISTED;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// How many items of a run had a result.
@@ -66,7 +66,8 @@ impl Catalogue {
     }
 
     async fn all_counts(&self, run: u64) -> Result<Vec<ResultCount>, Error> {
-        let count = |row: &Row| Ok(ResultCount { result: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+        let count =
+            |row: &DatabaseRow| Ok(ResultCount { result: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(FIGURES, values![run], count).await
     }
 }
@@ -95,7 +96,8 @@ impl Catalogue {
         let sql = "SELECT bit_runs.asked, CAST(SUM(items) AS BIGINT), CAST(SUM(bytes) AS BIGINT)
             FROM checked_in_minute JOIN bit_runs ON bit_runs.id = checked_in_minute.run
             WHERE minute > {now} / 60000 - $1 AND bit_runs.loop = $2 GROUP BY bit_runs.asked ORDER BY bit_runs.asked";
-        let amount = |row: &Row| Ok(CheckedAmount { policy: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
+        let amount =
+            |row: &DatabaseRow| Ok(CheckedAmount { policy: row.get(0)?, items: row.count(1)?, bytes: row.count(2)? });
         self.list(sql, values![minutes, number], amount).await
     }
 }

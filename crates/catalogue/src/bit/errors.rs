@@ -12,7 +12,7 @@ use crate::audit::observe;
 use crate::catalogue::{Catalogue, page};
 use crate::counters::{self, Counter};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// Something that is wrong with a copy.
@@ -138,7 +138,7 @@ impl Catalogue {
         let values = stores.into_iter().flat_map(of).collect();
         let mut session = self.database.read().await?;
         let rows = session.insert_returning(select, "?, ?, ?", then, values).await?;
-        let read = |row: &Row| {
+        let read = |row: &DatabaseRow| {
             let store = row.need(0, |name: String| name.parse::<StoreName>())?;
             Ok(((store, row.need(1, |bytes: Vec<u8>| Key::new(bytes))?), row.count(2)?))
         };
@@ -159,7 +159,7 @@ impl Catalogue {
     /// When the database cannot be read.
     pub async fn bit_error_spaces(&self, account: &str, store: &StoreName) -> Result<Vec<SpaceName>, Error> {
         let sql = "SELECT DISTINCT space FROM bit_errors WHERE account = $1 AND store = $2 AND ended IS NULL";
-        let space = |row: &Row| row.need(0, |name: String| name.parse::<SpaceName>());
+        let space = |row: &DatabaseRow| row.need(0, |name: String| name.parse::<SpaceName>());
         self.list(sql, values![account, store], space).await
     }
 
@@ -176,7 +176,7 @@ impl Catalogue {
         limit: u32,
     ) -> Result<Vec<Key>, Error> {
         let (behind, last) = (behind.map_or(&b""[..], Key::as_bytes), last_bytes(last));
-        let key = |row: &Row| row.need(0, |bytes: Vec<u8>| Key::new(bytes));
+        let key = |row: &DatabaseRow| row.need(0, |bytes: Vec<u8>| Key::new(bytes));
         self.list(OPEN_KEYS, values![store, space, behind, &last[..], page(limit)], key).await
     }
 }
@@ -245,7 +245,7 @@ pub(crate) async fn end(session: &mut Session, store: &StoreName, item: &Item, o
     count(session, &account, store, item, -1).await
 }
 
-fn read(row: &Row) -> Result<BitError, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<BitError, sqlx::Error> {
     let space = row.need(3, |name: String| name.parse::<SpaceName>())?;
     let findings: String = row.get(7)?;
     Ok(BitError {

@@ -7,7 +7,7 @@ use super::checked::{CheckedPart, PageEnd};
 use super::counts::Deltas;
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 use crate::tasks::{TaskError, TaskState, TaskSubject, key_column};
 
@@ -67,7 +67,7 @@ pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part:
     of_run.write(session, run).await
 }
 
-fn read(row: &Row) -> Result<LeftItem, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<LeftItem, sqlx::Error> {
     let errors: Option<String> = row.get(3)?;
     Ok(LeftItem {
         key: row.need(0, |bytes: Vec<u8>| Key::new(bytes))?,

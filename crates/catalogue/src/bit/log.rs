@@ -10,7 +10,7 @@ use super::checked::Evidence;
 use super::{PASSING, requested};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 use crate::index::NO_ACCOUNT;
 
@@ -166,7 +166,7 @@ async fn forget_run(session: &mut Session) -> Result<Option<u64>, Error> {
     Ok(Some(forgotten))
 }
 
-fn read(row: &Row) -> Result<LoggedCheck, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<LoggedCheck, sqlx::Error> {
     let findings: Option<String> = row.get(6)?;
     Ok(LoggedCheck {
         id: row.count(0)?,

@@ -8,7 +8,7 @@ use super::checked::PageEnd;
 use super::items;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 use crate::loops::Morsel;
 use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, key_column};
@@ -76,7 +76,7 @@ impl Catalogue {
     pub async fn bit_pages_left(&self, run: u64) -> Result<(u64, u64, u64), Error> {
         let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(items), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT)
             FROM bit_pages WHERE run = $1";
-        let left = |row: &Row| Ok((row.count(0)?, row.count(1)?, row.count(2)?));
+        let left = |row: &DatabaseRow| Ok((row.count(0)?, row.count(1)?, row.count(2)?));
         Ok(self.list(sql, values![run], left).await?.pop().unwrap_or_default())
     }
 
@@ -87,7 +87,7 @@ impl Catalogue {
     pub async fn bit_pages_unread(&self, run: u64) -> Result<(u64, u64), Error> {
         let sql = "SELECT CAST(COALESCE(SUM(items), 0) AS BIGINT), CAST(COALESCE(SUM(bytes), 0) AS BIGINT)
             FROM bit_pages WHERE run = $1 AND is_unread";
-        let unread = |row: &Row| Ok((row.count(0)?, row.count(1)?));
+        let unread = |row: &DatabaseRow| Ok((row.count(0)?, row.count(1)?));
         Ok(self.list(sql, values![run], unread).await?.pop().unwrap_or_default())
     }
 }
@@ -153,7 +153,7 @@ pub(crate) async fn end_page(
     Ok(rest.map(|(rest, store)| task(account, store, space, Some(rest.clone()))))
 }
 
-fn read_page(row: &Row) -> Result<RunPage, sqlx::Error> {
+fn read_page(row: &DatabaseRow) -> Result<RunPage, sqlx::Error> {
     Ok(RunPage {
         run: row.count(0)?,
         last: row.key(1)?,

@@ -4,7 +4,7 @@ use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Digests, Key, SpaceName, StoreName};
 
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::Error;
 use crate::index::NO_ACCOUNT;
 
@@ -110,13 +110,13 @@ impl Catalogue {
     }
 }
 
-fn read(row: &Row) -> Result<ItemRecords, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<ItemRecords, sqlx::Error> {
     let index = row.get::<Option<i64>>(2)?.map(|_size| index(row)).transpose()?;
     let audit = row.get::<Option<i64>>(7)?.map(|_size| audit(row)).transpose()?;
     Ok(ItemRecords { id: row.count(0)?, key: row.need(1, |bytes: Vec<u8>| Key::new(bytes))?, index, audit })
 }
 
-fn index(row: &Row) -> Result<IndexEntry, sqlx::Error> {
+fn index(row: &DatabaseRow) -> Result<IndexEntry, sqlx::Error> {
     Ok(IndexEntry {
         size: row.count(2)?,
         digests: row.digests(3)?,
@@ -126,6 +126,6 @@ fn index(row: &Row) -> Result<IndexEntry, sqlx::Error> {
     })
 }
 
-fn audit(row: &Row) -> Result<AuditHead, sqlx::Error> {
+fn audit(row: &DatabaseRow) -> Result<AuditHead, sqlx::Error> {
     Ok(AuditHead { size: row.count(7)?, digests: row.digests(8)?, seq: row.count(9)?, is_deleted: row.get(10)? })
 }

@@ -6,7 +6,7 @@ use super::runs::{BitRun, read, runs};
 use super::seals::{self, SealHead};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 use crate::outbox::{self, NewMessage};
 
@@ -116,7 +116,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn unsuccessful_bit_reports(&self, number: u64) -> Result<Vec<UnsuccessfulReports>, Error> {
-        let read = |row: &Row| {
+        let read = |row: &DatabaseRow| {
             Ok(UnsuccessfulReports {
                 account: row.get(0)?,
                 store: row.need(1, |name: String| name.parse::<StoreName>())?,

@@ -12,7 +12,7 @@ use super::checked::{CheckedItem, RequestedPart};
 use super::{NOTHING, SUCCESS};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::Error;
 use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, key_column, put};
 
@@ -307,7 +307,7 @@ impl Found {
     }
 }
 
-fn read(row: &Row) -> Result<RequestedCheck, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<RequestedCheck, sqlx::Error> {
     let key: Vec<u8> = row.get(4)?;
     let (is_open, pending, mut is_listed) = (row.get(19)?, row.count(18)?, row.get(11)?);
     let key = if key.is_empty() { None } else { row.key(4)? };

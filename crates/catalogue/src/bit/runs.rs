@@ -8,7 +8,7 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 use super::pages;
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 use crate::loops::{self, Advance, Lead, Morsel};
 use crate::tasks::{NewTask, put};
@@ -266,7 +266,7 @@ async fn end(
     Ok(true)
 }
 
-pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
+pub(super) fn read(row: &DatabaseRow) -> Result<BitRun, sqlx::Error> {
     Ok(BitRun {
         id: row.count(0)?,
         number: row.count(1)?,
@@ -285,7 +285,7 @@ pub(super) fn read(row: &Row) -> Result<BitRun, sqlx::Error> {
 
 impl StoredReport {
     /// The report of a run, from the columns of [`runs`]; `None` where it has none.
-    pub(super) fn read(row: &Row) -> Result<Option<Self>, sqlx::Error> {
+    pub(super) fn read(row: &DatabaseRow) -> Result<Option<Self>, sqlx::Error> {
         let time = row.parse(10, Timestamp::from_millisecond)?;
         let (result, place): (Option<String>, Option<String>) = (row.get(11)?, row.get(12)?);
         let Some(((time, result), place)) = time.zip(result).zip(place) else { return Ok(None) };

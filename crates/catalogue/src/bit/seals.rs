@@ -7,7 +7,7 @@ use queuekeeper_store::{Algorithm, Digest, Hashers, SpaceName, StoreName};
 
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// The seal of a report.
@@ -111,10 +111,10 @@ pub(super) async fn append(
     session.run(sql, values![account, number, place, seal.hash().as_str()]).await.map(|_rows| ())
 }
 
-fn head(row: &Row) -> Result<SealHead, sqlx::Error> {
+fn head(row: &DatabaseRow) -> Result<SealHead, sqlx::Error> {
     Ok(SealHead { number: row.count(0)?, place: row.get(1)?, hash: row.get(2)? })
 }
 
-fn read(row: &Row) -> Result<Seal, sqlx::Error> {
+fn read(row: &DatabaseRow) -> Result<Seal, sqlx::Error> {
     Ok(Seal { number: row.count(0)?, place: row.get(1)?, text: row.get(2)?, is_stored: row.get(3)? })
 }

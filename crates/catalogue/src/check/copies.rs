@@ -5,7 +5,7 @@ use queuekeeper_store::error::shortened;
 
 use super::{Finding, MOST_FINDINGS, RESTORE};
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// A statement whose rows are copies of which something is wrong: their store, space and key.
@@ -103,7 +103,7 @@ pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) ->
 }
 
 /// `STORE/SPACE/KEY` of three columns, counted from `at`; `STORE/SPACE` where the key is none.
-pub(super) fn item(row: &Row, at: usize) -> Result<String, sqlx::Error> {
+pub(super) fn item(row: &DatabaseRow, at: usize) -> Result<String, sqlx::Error> {
     let (store, space) = (row.get::<String>(at)?, row.get::<String>(at + 1)?);
     let key = Key::new(row.get::<Vec<u8>>(at + 2)?);
     let key = key.map(|key| format!("/{}", shortened(&key.to_string()))).unwrap_or_default();

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Executor as _, Postgres, Sqlite};
 use tokio::time::timeout;
 
 use super::dialect::Dialect;
-use super::value::{Row, Value, for_postgres, for_sqlite};
+use super::value::{DatabaseRow, Value, for_postgres, for_sqlite};
 use crate::error::{Error, ErrorKind};
 
 /// How long a server may take for one statement: longer than any wait for a lock of ours.
@@ -171,7 +171,7 @@ impl Session {
         row: &str,
         then: &'static str,
         mut values: Vec<Value>,
-    ) -> Result<Vec<Row>, Error> {
+    ) -> Result<Vec<DatabaseRow>, Error> {
         let columns = row.matches('?').count();
         let mut answers = Vec::new();
         while !values.is_empty() {
@@ -184,20 +184,24 @@ impl Session {
     }
 
     /// All rows of an answer. Statements say how many that are at most.
-    pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn rows(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Vec<DatabaseRow>, Error> {
         self.rows_of(sql, values).await
     }
 
-    async fn rows_of(&mut self, sql: impl Into<Cow<'static, str>>, values: Vec<Value>) -> Result<Vec<Row>, Error> {
+    async fn rows_of(
+        &mut self,
+        sql: impl Into<Cow<'static, str>>,
+        values: Vec<Value>,
+    ) -> Result<Vec<DatabaseRow>, Error> {
         call!(self, sql, values, fetch_all, |rows| (
-            rows.into_iter().map(Row::Sqlite).collect(),
-            rows.into_iter().map(Row::Postgres).collect()
+            rows.into_iter().map(DatabaseRow::Sqlite).collect(),
+            rows.into_iter().map(DatabaseRow::Postgres).collect()
         ))
     }
 
     /// The first row of an answer.
-    pub(crate) async fn row(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Option<Row>, Error> {
-        call!(self, sql, values, fetch_optional, |row| (row.map(Row::Sqlite), row.map(Row::Postgres)))
+    pub(crate) async fn row(&mut self, sql: &'static str, values: Vec<Value>) -> Result<Option<DatabaseRow>, Error> {
+        call!(self, sql, values, fetch_optional, |row| (row.map(DatabaseRow::Sqlite), row.map(DatabaseRow::Postgres)))
     }
 
     /// Runs statements that have neither arguments nor answers.

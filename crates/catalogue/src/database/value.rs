@@ -112,12 +112,12 @@ impl<T> Readable for T where T: Type<Sqlite> + Type<Postgres> + for<'r> Decode<'
 {}
 
 /// One row of an answer.
-pub(crate) enum Row {
+pub(crate) enum DatabaseRow {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-impl Row {
+impl DatabaseRow {
     /// The value of a column, counted from 0.
     pub(crate) fn get<T: Readable>(&self, column: usize) -> Result<T, sqlx::Error> {
         match self {

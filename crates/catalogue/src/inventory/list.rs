@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{File, Object, Version};
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, Value, values};
+use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::Error;
 
 /// The columns that [`object`] reads.
@@ -178,7 +178,7 @@ impl Catalogue {
     /// # Errors
     /// When the database cannot be read.
     pub async fn version_of_job(&self, job: Uuid) -> Result<Option<(String, u32)>, Error> {
-        let made = |row: &Row| Ok((row.get(0)?, row.need(1, |number: i64| u32::try_from(number))?));
+        let made = |row: &DatabaseRow| Ok((row.get(0)?, row.need(1, |number: i64| u32::try_from(number))?));
         Ok(self.list(VERSION_OF_JOB, values![job], made).await?.pop())
     }
 
@@ -218,7 +218,7 @@ fn title_key(title: &str) -> String {
     title.chars().take(TITLE_CHARS).collect::<String>().to_ascii_lowercase()
 }
 
-fn object(row: &Row) -> Result<Object, sqlx::Error> {
+fn object(row: &DatabaseRow) -> Result<Object, sqlx::Error> {
     Ok(Object {
         ark: row.get(0)?,
         owner: row.get(1)?,
@@ -232,7 +232,7 @@ fn object(row: &Row) -> Result<Object, sqlx::Error> {
     })
 }
 
-fn version(row: &Row) -> Result<Version, sqlx::Error> {
+fn version(row: &DatabaseRow) -> Result<Version, sqlx::Error> {
     Ok(Version {
         number: row.need(0, |number: i64| u32::try_from(number))?,
         job: row.get(1)?,
@@ -245,7 +245,7 @@ fn version(row: &Row) -> Result<Version, sqlx::Error> {
     })
 }
 
-pub(super) fn file(row: &Row) -> Result<File, sqlx::Error> {
+pub(super) fn file(row: &DatabaseRow) -> Result<File, sqlx::Error> {
     Ok(File {
         path: row.get(0)?,
         content_path: row.get(1)?,

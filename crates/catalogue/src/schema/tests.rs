@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use self::readers::{Said, figures_since, kept_since};
-use self::tables::{Column, Filling, Kind, Rows, Tables, bring, default, fill, number_on, rows};
+use self::tables::{Column, ColumnKind, Filling, Rows, Tables, bring, default, fill, number_on, rows};
 use super::*;
 use crate::Catalogue;
 use crate::counters::{Counter, Figures};
@@ -44,12 +44,12 @@ const BYTES: [&str; 3] = ["", "00ff27225c0a", "6e756c6c"];
 const IDS: [u128; 3] = [0, u128::MAX, 7];
 
 /// Where the databases of a test are.
-struct Place {
+struct TestDatabases {
     dialect: Dialect,
     directory: TempDir,
 }
 
-impl Place {
+impl TestDatabases {
     fn both() -> [Self; 2] {
         // Each of many commits of SQLite waits for a disk.
         let memory = Path::new("/dev/shm");
@@ -89,7 +89,7 @@ fn common<'a>(table: &str, version: i64, (old, new): (&'a Tables, &Tables)) -> V
 }
 
 /// Opens a catalogue that was closed, and so brings it up to date.
-async fn migrate(url: &str, place: &Place, version: i64) -> (Catalogue, Option<PathBuf>) {
+async fn migrate(url: &str, place: &TestDatabases, version: i64) -> (Catalogue, Option<PathBuf>) {
     let (catalogue, migrated) = Catalogue::migrate(url).await.unwrap_or_else(|error| panic!("from {version}: {error}"));
     assert_eq!((migrated.from, migrated.to), (version, NEWEST));
     assert_eq!(migrated.backup.is_some(), place.dialect == Dialect::Sqlite, "from {version}");
@@ -106,15 +106,15 @@ fn value(table: &str, column: &Column, row: usize, dialect: Dialect) -> String {
         Dialect::Postgres => format!("'\\x{digits}'"),
     };
     match column.kind {
-        Kind::Int if column.is_checked => [1, i64::MAX, 2][row].to_string(),
+        ColumnKind::Int if column.is_checked => [1, i64::MAX, 2][row].to_string(),
         // Until 30 days later it was kept: no clock comes to the end of what there is.
-        Kind::Int if (table, &*column.name) == ("asides", "time") => (INTS[row] / 2).to_string(),
-        Kind::Int => INTS[row].to_string(),
-        Kind::Flag => (row > 0).to_string(),
-        Kind::Text => format!("'{}'", TEXTS[row].replace('\'', "''")),
-        Kind::Bytes => hex(BYTES[row]),
-        Kind::Id if dialect == Dialect::Postgres => format!("'{:032x}'", IDS[row]),
-        Kind::Id => hex(&format!("{:032x}", IDS[row])),
+        ColumnKind::Int if (table, &*column.name) == ("asides", "time") => (INTS[row] / 2).to_string(),
+        ColumnKind::Int => INTS[row].to_string(),
+        ColumnKind::Flag => (row > 0).to_string(),
+        ColumnKind::Text => format!("'{}'", TEXTS[row].replace('\'', "''")),
+        ColumnKind::Bytes => hex(BYTES[row]),
+        ColumnKind::Id if dialect == Dialect::Postgres => format!("'{:032x}'", IDS[row]),
+        ColumnKind::Id => hex(&format!("{:032x}", IDS[row])),
     }
 }
 
@@ -123,7 +123,7 @@ async fn rows_of_every_table_are_there_after_every_migration_whatever_is_in_them
     let versions = Tables::of_each_version("versions_of_rows").await;
     let newest = versions.last().unwrap();
     for (old, version) in versions.iter().zip(1..NEWEST) {
-        for place in Place::both() {
+        for place in TestDatabases::both() {
             let url = place.url(&format!("rows_{version}"));
             let database = Database::connect(&url).await.unwrap();
             bring(&database, version).await;
@@ -185,7 +185,7 @@ struct Original {
 }
 
 impl Original {
-    async fn write(place: &Place, newest: &Tables) -> Self {
+    async fn write(place: &TestDatabases, newest: &Tables) -> Self {
         let catalogue = Catalogue::open(&place.url("original")).await.unwrap();
         content::write(&catalogue).await;
         let (mut rows, mut defaults) = (BTreeMap::new(), BTreeMap::new());
@@ -256,7 +256,7 @@ impl Original {
 async fn a_catalogue_of_each_earlier_version_is_copied_and_then_brought_up_to_date() {
     let versions = Tables::of_each_version("versions_of_content").await;
     let newest = versions.last().unwrap();
-    for place in Place::both() {
+    for place in TestDatabases::both() {
         let original = Original::write(&place, newest).await;
         for (old, version) in versions.iter().zip(1..NEWEST) {
             let name = format!("content_{version}");

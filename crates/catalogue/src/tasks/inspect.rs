@@ -12,7 +12,7 @@ use super::list::{KnownTask, columns, known};
 use super::state::TaskState;
 use super::{TaskSubject, key_column, subject_columns};
 use crate::catalogue::{Catalogue, page};
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// A task of an item, with what it waits for.
@@ -229,7 +229,7 @@ impl Catalogue {
 /// A day in milliseconds.
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-fn open(row: &Row) -> Result<OpenTask, sqlx::Error> {
+fn open(row: &DatabaseRow) -> Result<OpenTask, sqlx::Error> {
     let visible: i64 = row.get(11)?;
     Ok(OpenTask {
         task: known(row)?,
@@ -241,7 +241,7 @@ fn open(row: &Row) -> Result<OpenTask, sqlx::Error> {
     })
 }
 
-fn decision(row: &Row) -> Result<DecisionRecord, sqlx::Error> {
+fn decision(row: &DatabaseRow) -> Result<DecisionRecord, sqlx::Error> {
     Ok(DecisionRecord {
         id: row.count(0)?,
         time: row.time(1)?,
@@ -253,7 +253,7 @@ fn decision(row: &Row) -> Result<DecisionRecord, sqlx::Error> {
     })
 }
 
-fn process(row: &Row) -> Result<SeenProcess, sqlx::Error> {
+fn process(row: &DatabaseRow) -> Result<SeenProcess, sqlx::Error> {
     let kinds: String = row.get(3)?;
     Ok(SeenProcess {
         process: MillProcess {

@@ -10,7 +10,7 @@ use super::{TaskError, TaskSubject, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::counters::Counter;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// A task as people see it.
@@ -196,7 +196,7 @@ async fn decide(session: &mut Session, id: u64, decision: &Decision<'_>) -> Resu
     Ok(true)
 }
 
-pub(super) fn known(row: &Row) -> Result<KnownTask, sqlx::Error> {
+pub(super) fn known(row: &DatabaseRow) -> Result<KnownTask, sqlx::Error> {
     Ok(KnownTask {
         id: row.count(0)?,
         home: super::put::queue(row, 1)?,

@@ -8,7 +8,7 @@ use super::state::TaskState;
 use super::{TaskSubject, Unknown, key_column, store_column};
 use crate::catalogue::Catalogue;
 use crate::database::Session;
-use crate::database::value::{Row, values};
+use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 
 /// A request for a task.
@@ -119,6 +119,6 @@ async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Opti
     }
 }
 
-pub(super) fn queue(row: &Row, at: usize) -> Result<Queue, sqlx::Error> {
+pub(super) fn queue(row: &DatabaseRow, at: usize) -> Result<Queue, sqlx::Error> {
     row.need(at, |name: String| Queue::named(&name).ok_or(Unknown(name)))
 }

@@ -1,7 +1,7 @@
 //! What a task waits for.
 
 use super::Unknown;
-use crate::database::value::Row;
+use crate::database::value::DatabaseRow;
 
 /// What a task waits for. As text, its name in the catalogue, in metrics and on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,7 +43,7 @@ impl TaskState {
         }
     }
 
-    pub(crate) fn read(row: &Row, at: usize) -> Result<Self, sqlx::Error> {
+    pub(crate) fn read(row: &DatabaseRow, at: usize) -> Result<Self, sqlx::Error> {
         let named = |name: String| Self::ALL.into_iter().find(|state| state.as_str() == name).ok_or(Unknown(name));
         row.need(at, named)
     }

@@ -3,7 +3,7 @@
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use super::kind::TaskKind;
-use crate::database::value::Row;
+use crate::database::value::DatabaseRow;
 
 /// What a task is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +39,7 @@ macro_rules! subject_columns {
 pub(super) use subject_columns;
 
 /// Reads a subject from five columns, counted from `at`.
-pub(super) fn subject(row: &Row, at: usize) -> Result<TaskSubject, sqlx::Error> {
+pub(super) fn subject(row: &DatabaseRow, at: usize) -> Result<TaskSubject, sqlx::Error> {
     let key: Vec<u8> = row.get(at + 3)?;
     Ok(TaskSubject {
         kind: row.need(at, |name: String| TaskKind::named(&name).ok_or(Unknown(name)))?,
@@ -51,7 +51,7 @@ pub(super) fn subject(row: &Row, at: usize) -> Result<TaskSubject, sqlx::Error> 
 }
 
 /// The name of a store; an empty one is none.
-pub(crate) fn store(row: &Row, at: usize) -> Result<Option<StoreName>, sqlx::Error> {
+pub(crate) fn store(row: &DatabaseRow, at: usize) -> Result<Option<StoreName>, sqlx::Error> {
     let name: String = row.get(at)?;
     if name.is_empty() { Ok(None) } else { row.parse(at, |name: String| name.parse::<StoreName>()) }
 }

@@ -13,7 +13,7 @@ use super::taken::TakenTask;
 use super::{MOST_ATTEMPTS, subject_columns};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
-use crate::database::value::{Row, Value, millis, values};
+use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::error::Error;
 
 /// Which tasks a worker takes.
@@ -74,7 +74,7 @@ impl Catalogue {
         }
         let mut values = values![queue.as_str(), *account, i64::MAX];
         values.extend(all_kinds(kinds));
-        let after = |row: &Row| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
+        let after = |row: &DatabaseRow| Ok(Duration::from_millis(u64::try_from(row.get::<i64>(0)?).unwrap_or(0)));
         Ok(self.list(&NEXT, values, after).await?.pop())
     }
 
@@ -157,7 +157,7 @@ fn all_kinds(kinds: &[TaskKind]) -> impl Iterator<Item = Value> {
     TaskKind::ALL.iter().enumerate().map(|(at, _)| Value::from(kinds[at.min(kinds.len() - 1)].as_str()))
 }
 
-fn read(row: &Row, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {
+fn read(row: &DatabaseRow, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {
     Ok(TakenTask {
         id: row.count(0)?,
         holder,

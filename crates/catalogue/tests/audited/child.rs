@@ -12,7 +12,7 @@ use queuekeeper_store::{Store, StoreName};
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::process::Command;
 
-use super::setup::{Place, chunks, item, spaces};
+use super::setup::{AuditedCatalogue, chunks, item, spaces};
 
 /// What the child is to do: `QUEUEKEEPER_TEST_KILLED=STEP TOP URL`, with 0 for no end.
 const VARIABLE: &str = "QUEUEKEEPER_TEST_KILLED";
@@ -97,7 +97,7 @@ async fn child() {
     let Ok(task) = std::env::var(VARIABLE) else { return };
     let [step, top, url] = task.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
     let steps: u64 = step.parse().unwrap();
-    let place = Place::open(top.into(), url.to_owned()).await;
+    let place = AuditedCatalogue::open(top.into(), url.to_owned()).await;
     let steps_left = AtomicU64::new(if steps == 0 { u64::MAX } else { steps });
     let mortal = Mortal { catalogue: place.catalogue().await, steps_left };
     let store = place.audited(std::sync::Arc::new(mortal));
@@ -107,7 +107,7 @@ async fn child() {
     }
 }
 
-fn command(place: &Place, step: u64) -> Command {
+fn command(place: &AuditedCatalogue, step: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "audited::child::child", "--ignored", "--quiet"]).kill_on_drop(true);
     command.env(VARIABLE, format!("{step} {} {}", place.top.display(), place.url));
@@ -116,12 +116,12 @@ fn command(place: &Place, step: u64) -> Command {
 }
 
 /// Runs a child that makes one change of each kind, until it dies at this step of its audit log, or ends.
-pub(super) async fn run_to_step(place: &Place, step: u64) -> ExitStatus {
+pub(super) async fn run_to_step(place: &AuditedCatalogue, step: u64) -> ExitStatus {
     command(place, step).status().await.unwrap()
 }
 
 /// Runs a child that changes things, and kills it when it has done so for a while.
-pub(super) async fn run_for(place: &Place, time: Duration) {
+pub(super) async fn run_for(place: &AuditedCatalogue, time: Duration) {
     let before = place.events().await.len();
     let mut child = command(place, 0).spawn().unwrap();
     while place.events().await.len() < before + 3 {

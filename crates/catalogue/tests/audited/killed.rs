@@ -9,7 +9,7 @@ use queuekeeper_testkit::postgres::Postgres;
 use tempfile::TempDir;
 
 use super::child::{run_for, run_to_step};
-use super::setup::Place;
+use super::setup::AuditedCatalogue;
 
 /// One server for all tests of the binary; it ends with the process.
 static SERVER: LazyLock<Postgres> = LazyLock::new(Postgres::start);
@@ -21,29 +21,29 @@ const CHANGES: usize = 9;
 /// after.
 const STEPS: u64 = (2 * CHANGES as u64 + 3) * 2;
 
-async fn on_sqlite() -> (Place, TempDir) {
+async fn on_sqlite() -> (AuditedCatalogue, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
     (place(&directory, url).await, directory)
 }
 
-async fn on_postgres() -> (Place, TempDir) {
+async fn on_postgres() -> (AuditedCatalogue, TempDir) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let directory = tempfile::tempdir().unwrap();
     let url = SERVER.create(&format!("audited_{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
     (place(&directory, url).await, directory)
 }
 
-async fn place(directory: &TempDir, url: String) -> Place {
+async fn place(directory: &TempDir, url: String) -> AuditedCatalogue {
     let top = directory.path().join("store");
     std::fs::create_dir(&top).unwrap();
-    let place = Place::open(top, url).await;
+    let place = AuditedCatalogue::open(top, url).await;
     place.catalogue().await.close().await;
     place
 }
 
 /// Kills a child at a step, resolves what it left, and returns how many changes it made.
-async fn changes_until(place: &Place, step: u64) -> usize {
+async fn changes_until(place: &AuditedCatalogue, step: u64) -> usize {
     let context = format!("killed at step {step}");
     let status = run_to_step(place, step).await;
     assert_eq!(status.success(), step > STEPS, "{context}: {status}");

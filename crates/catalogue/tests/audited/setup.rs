@@ -19,7 +19,7 @@ use sqlx::{Connection as _, PgConnection, SqliteConnection};
 const TIMING: Timing = Timing { lease: Duration::from_mins(10), wait_limit: Duration::from_mins(1) };
 
 /// A directory and the database of a catalogue.
-pub(super) struct Place {
+pub(super) struct AuditedCatalogue {
     pub(super) top: PathBuf,
     pub(super) url: String,
     store: Arc<DirectoryStore>,
@@ -43,7 +43,7 @@ pub(super) fn chunks(number: usize) -> Chunks {
 /// The size and the digest of an item.
 type Fixity = (u64, String);
 
-impl Place {
+impl AuditedCatalogue {
     pub(super) async fn open(top: PathBuf, url: String) -> Self {
         let store = Arc::new(DirectoryStore::open("main".parse().unwrap(), top.clone()).await.unwrap());
         let capabilities = store.probe().await.unwrap();

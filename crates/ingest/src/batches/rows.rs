@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::submission::BatchSpec;
 use crate::blocking::blocking;
 use crate::fetch::Expected;
-use crate::manifest::{Limits, PROBLEMS_BYTES, Reader, Row};
+use crate::file_root::{self, FileRoot};
+use crate::manifest::{Limits, ManifestRow, PROBLEMS_BYTES, Reader};
 use crate::parts::{self, Part};
-use crate::place::{self, Place};
 use crate::profile::Profile;
 use crate::services::Services;
 use crate::spec::VOLUME;
@@ -53,8 +53,8 @@ pub(super) struct Rows {
     total: u64,
     in_manifest: u64,
     batches: u64,
-    last: Option<Row>,
-    coming: Option<mpsc::Receiver<Row>>,
+    last: Option<ManifestRow>,
+    coming: Option<mpsc::Receiver<ManifestRow>>,
     /// The row that the first of `ready` is.
     at: u64,
     ready: Vec<NewJob>,
@@ -93,7 +93,7 @@ impl Rows {
         let first = spec.part.as_ref().map_or(0, Part::first_row);
         let end = first + size;
         let (checked, digests, last) = blocking(move || -> io::Result<_> {
-            let (_, digests) = place::digests(&file, algorithms)?;
+            let (_, digests) = file_root::digests(&file, algorithms)?;
             (&file).rewind()?;
             let mut reader = Reader::new(BufReader::new(&file), Limits::default(), form);
             let (mut at, mut last) = (0, None);
@@ -146,7 +146,7 @@ impl Rows {
         let failed = |error: io::Error| StepError::working("read the manifest", &error);
         std::fs::create_dir_all(&self.batch).map_err(failed)?;
         // Its URLs may be presigned.
-        let place = Arc::new(Place::open(&self.batch, &self.batch).map_err(failed)?.private());
+        let place = Arc::new(FileRoot::open(&self.batch, &self.batch).map_err(failed)?.private());
         if let Some(url) = &self.spec.url {
             let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.
@@ -254,7 +254,7 @@ impl Rows {
         self.ready.drain(..usize::try_from(jobs).unwrap_or(0).min(self.ready.len()));
     }
 
-    fn job(&self, at: u64, row: &Row) -> Result<NewJob, StepError> {
+    fn job(&self, at: u64, row: &ManifestRow) -> Result<NewJob, StepError> {
         let mut own: Vec<(&'static str, Value)> = vec![("filename", row.name.clone().into())];
         own.extend(row.url.as_ref().map(|url| ("payload_url", url_value(url))));
         own.extend(row.size.map(|size| ("size", size.to_string().into())));

@@ -49,9 +49,9 @@ pub(super) async fn repair(session: &Session) -> Result<(), StepError> {
 async fn one(session: &Session, intent: &ObjectIntent) -> Result<(), StepError> {
     let space: SpaceName = intent.space.parse().map_err(StepError::permanent)?;
     let object = match find(session, intent, &space).await? {
-        Place::Elsewhere => return Ok(()),
-        Place::Empty => None,
-        Place::Has(object) => Some(object),
+        ObjectPlace::Elsewhere => return Ok(()),
+        ObjectPlace::Empty => None,
+        ObjectPlace::Has(object) => Some(object),
     };
     let (mut given_up, in_use) = session.services.catalogue.content_folders(intent.job).await?;
     let mut left = Vec::new();
@@ -112,7 +112,7 @@ async fn give_up(session: &Session, intent: &ObjectIntent, content: Uuid) -> Res
 }
 
 /// Where the object of an intent is.
-enum Place {
+enum ObjectPlace {
     /// In a store that this process does not have.
     Elsewhere,
     /// Nowhere: its space has no objects.
@@ -120,10 +120,10 @@ enum Place {
     Has(Object),
 }
 
-async fn find(session: &Session, intent: &ObjectIntent, space: &SpaceName) -> Result<Place, StepError> {
+async fn find(session: &Session, intent: &ObjectIntent, space: &SpaceName) -> Result<ObjectPlace, StepError> {
     let name: StoreName = intent.store.parse().map_err(StepError::permanent)?;
-    let Some(store) = session.services.stores.get(&name) else { return Ok(Place::Elsewhere) };
+    let Some(store) = session.services.stores.get(&name) else { return Ok(ObjectPlace::Elsewhere) };
     let store = Arc::new(Guarded::new(Arc::clone(store), Arc::new(session.fence.clone())));
-    let Some(root) = Root::open_existing(store, space.clone()).await? else { return Ok(Place::Empty) };
-    Ok(Place::Has(root.object(&intent.ark)?))
+    let Some(root) = Root::open_existing(store, space.clone()).await? else { return Ok(ObjectPlace::Empty) };
+    Ok(ObjectPlace::Has(root.object(&intent.ark)?))
 }

@@ -17,10 +17,10 @@ use tokio::time::sleep;
 
 use super::{DepositError, NewDeposit, blocking};
 use crate::fetch::{Expected, FetchError, Fetcher};
+use crate::file_root::{self, FileRoot};
 use crate::kind::DepositType;
 use crate::manifest::{Limits, MOST_PROBLEMS, ManifestError, Problem, Reader};
 use crate::parts::{MOST_JOBS, batches_of};
-use crate::place::{self, Place};
 use crate::url::ContentUrl;
 
 /// How many URLs are requested at a time.
@@ -122,7 +122,7 @@ impl NewDeposit {
             (&file).take(START).read_to_end(&mut start)?;
             file.rewind()?;
             if let Some(expected) = &expected {
-                let (_, digests) = place::digests(&file, [expected.algorithm()])?;
+                let (_, digests) = file_root::digests(&file, [expected.algorithm()])?;
                 found = digests.get(expected.algorithm()).cloned();
                 file.rewind()?;
             }
@@ -168,7 +168,7 @@ impl NewDeposit {
             });
         }
         let disk = |error| DepositError::Disk { what: "keep the manifest", error };
-        let place = Arc::new(Place::open(scratch, scratch).map_err(disk)?);
+        let place = Arc::new(FileRoot::open(scratch, scratch).map_err(disk)?);
         let digests: Digests = self.digest.iter().cloned().collect();
         let expected = Expected { size: None, most_bytes: Limits::default().bytes, digests };
         if let Err(error) = fetcher.fetch(url, &expected, &place, FETCHED, &Arc::default()).await {

@@ -13,8 +13,8 @@ use queuekeeper_store::{Algorithm, Digest, Hashers};
 use uuid::Uuid;
 
 use super::{DepositError, NewDeposit};
+use crate::file_root::PRIVATE;
 use crate::manifest::{Limits, Reader};
-use crate::place::PRIVATE;
 use crate::spec::id_of;
 use crate::working::{self, WorkingStorage};
 

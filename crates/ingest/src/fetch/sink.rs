@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{Cause, Expected, algorithms};
-use crate::place::{self, Partial, Place};
+use crate::file_root::{self, FileRoot, Partial};
 
 /// How many chunks of the network may wait for the disk. One has some hundred kilobytes at most.
 const CHUNKS: usize = 32;
@@ -22,7 +22,7 @@ const LARGE: u64 = 1 << 20;
 
 /// The temporary file of a name, with the digests of what is in it.
 pub(super) struct Sink {
-    place: Arc<Place>,
+    place: Arc<FileRoot>,
     algorithms: Vec<Algorithm>,
     written: Arc<AtomicU64>,
     bytes: u64,
@@ -74,7 +74,7 @@ impl Halves {
 impl Sink {
     /// Opens the temporary file; what is in it is only of use where digests are expected.
     pub(super) async fn open(
-        place: &Arc<Place>,
+        place: &Arc<FileRoot>,
         path: &str,
         expected: &Expected,
         written: &Arc<AtomicU64>,
@@ -91,7 +91,7 @@ impl Sink {
             if expected.size.is_some_and(|size| partial.file().metadata().is_ok_and(|facts| facts.len() > size)) {
                 partial.file().set_len(0)?;
             }
-            place::read(partial.file(), |bytes| hashers.update(bytes))?;
+            file_root::read(partial.file(), |bytes| hashers.update(bytes))?;
             Ok(Idle { partial, hashers })
         });
         let idle = idle.await.map_err(io::Error::other)??;

@@ -40,7 +40,7 @@ fn digests_of(content: &[u8], algorithms: &[Algorithm]) -> Digests {
 pub(super) struct Fixture {
     pub(super) origin: Origin,
     pub(super) fetcher: Fetcher,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<FileRoot>,
     pub(super) written: Arc<AtomicU64>,
     directory: TempDir,
 }
@@ -58,7 +58,7 @@ impl Fixture {
         let [root, temporary] = ["producer", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = Arc::new(Place::open(&root, &temporary).unwrap());
+        let place = Arc::new(FileRoot::open(&root, &temporary).unwrap());
         Self { origin, fetcher, place, written: Arc::default(), directory }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_mail::line;
-use queuekeeper_mail::message::{Attached, Body, List};
+use queuekeeper_mail::message::{Attached, Body, MailTable};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::Outcome;
@@ -296,7 +296,7 @@ impl Listed {
             vec![job.to_string(), file, local_ids, ark, message]
         };
         let columns = &[("Job", ""), ("File", ""), ("Local id", "local id"), ("ARK", "ARK"), ("Message", "")];
-        let list = List { columns, rows: self.first.iter().map(row).collect(), total: self.total };
+        let list = MailTable { columns, rows: self.first.iter().map(row).collect(), total: self.total };
         body.list(heading, &list, "in jobs.csv")
     }
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::problem::ProblemKind;
 use super::profile::ManifestProfile;
-use super::row::{Row, decode};
+use super::row::{ManifestRow, decode};
 use super::write::{WriteError, Writer};
 use crate::name;
 use crate::url::{ContentUrl, shown};
@@ -51,13 +51,13 @@ impl<W: Write> AddWriter<W> {
         let url = Url::parse(&format!("{}{}", self.base, utf8_percent_encode(path, ESCAPED)));
         let url = url.map_err(io::Error::other)?;
         let url = ContentUrl::try_from(url).map_err(io::Error::other)?;
-        let row = Row {
+        let row = ManifestRow {
             url: Some(url),
             digest: Some(digest),
             size: Some(size),
             name: decode(path),
             mime_type,
-            ..Row::default()
+            ..ManifestRow::default()
         };
         self.writer.write(&row)
     }

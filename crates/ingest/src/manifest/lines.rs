@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 
 /// A line without its end.
-pub(crate) enum Line<'a> {
+pub(crate) enum BoundedLine<'a> {
     Whole(&'a [u8]),
     /// Longer than the limit; its beginning is of no use.
     TooLong,
@@ -23,7 +23,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line; `None` at the end. A last line without an end counts.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<BoundedLine<'_>>> {
         self.line.clear();
         let (mut has_any, mut is_long) = (false, false);
         loop {
@@ -53,7 +53,7 @@ impl<R: BufRead> Lines<R> {
                 break;
             }
         }
-        Ok(has_any.then_some(if is_long { Line::TooLong } else { Line::Whole(&self.line) }))
+        Ok(has_any.then_some(if is_long { BoundedLine::TooLong } else { BoundedLine::Whole(&self.line) }))
     }
 }
 
@@ -68,8 +68,8 @@ mod tests {
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             all.push(match line {
-                Line::Whole(line) => Some(String::from_utf8(line.to_vec()).unwrap()),
-                Line::TooLong => None,
+                BoundedLine::Whole(line) => Some(String::from_utf8(line.to_vec()).unwrap()),
+                BoundedLine::TooLong => None,
             });
         }
         all

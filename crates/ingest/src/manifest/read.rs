@@ -7,11 +7,11 @@ use hashbrown::HashMap;
 use url::Url;
 
 use super::add::name_beneath;
-use super::lines::{Line, Lines};
+use super::lines::{BoundedLine, Lines};
 use super::names::{Names, Warning};
 use super::problem::{MOST_PROBLEMS, ManifestError, Problem, ProblemKind};
 use super::profile::{self, ManifestProfile};
-use super::row::{Findings, Row};
+use super::row::{Findings, ManifestRow};
 
 /// How many warnings are repeated as sentences.
 const MOST_SENTENCES: usize = 5;
@@ -148,9 +148,9 @@ impl<R: BufRead> Reader<R> {
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = (u64, Row);
+    type Item = (u64, ManifestRow);
 
-    fn next(&mut self) -> Option<(u64, Row)> {
+    fn next(&mut self) -> Option<(u64, ManifestRow)> {
         while !self.state.has_ended {
             match self.lines.next() {
                 Ok(Some(line)) => {
@@ -191,11 +191,11 @@ impl State {
         }
     }
 
-    fn take(&mut self, line: &Line<'_>) -> Option<Row> {
+    fn take(&mut self, line: &BoundedLine<'_>) -> Option<ManifestRow> {
         self.line += 1;
         let bytes = match line {
-            Line::Whole(bytes) => *bytes,
-            Line::TooLong => {
+            BoundedLine::Whole(bytes) => *bytes,
+            BoundedLine::TooLong => {
                 self.bytes += self.limits.line_bytes as u64;
                 self.has_eof = false;
                 self.problem(1, ProblemKind::LineTooLong(self.limits.line_bytes));
@@ -248,7 +248,7 @@ impl State {
         }
     }
 
-    fn row(&mut self, text: &str) -> Option<Row> {
+    fn row(&mut self, text: &str) -> Option<ManifestRow> {
         self.profile = self.profile.or(self.expected);
         let Some(profile) = self.profile else {
             self.fatal(1, ProblemKind::NoProfile);
@@ -259,7 +259,7 @@ impl State {
             return None;
         }
         self.rows += 1;
-        let (mut row, Findings { problems, warning, mut name_at }) = Row::parse(profile, text, self.line);
+        let (mut row, Findings { problems, warning, mut name_at }) = ManifestRow::parse(profile, text, self.line);
         if !problems.is_empty() {
             for (column, kind) in problems {
                 if !self.has_ended {
@@ -299,7 +299,7 @@ impl State {
     }
 
     /// Names may be there twice in a batch, where each row has a directory of its own.
-    fn among_objects(&mut self, row: &Row) -> Option<Warning> {
+    fn among_objects(&mut self, row: &ManifestRow) -> Option<Warning> {
         let hash = self.hasher.hash_one((&row.url, &row.primary_id, &row.local_ids));
         let first = *self.objects.entry(hash).or_insert(self.line);
         (first != self.line).then_some(Warning::RepeatedRow { line: self.line, first })

@@ -12,7 +12,7 @@ use crate::url::{ContentUrl, UrlError, conceal};
 
 /// A row: a file, or the package of an object in a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct ManifestRow {
     /// Where it is fetched from; `None` in the manifest of a container.
     pub url: Option<ContentUrl>,
     /// Its digest.
@@ -52,7 +52,7 @@ pub(super) struct Findings {
     pub(super) name_at: u64,
 }
 
-impl Row {
+impl ManifestRow {
     /// Takes a line apart.
     pub(super) fn parse(profile: ManifestProfile, text: &str, line: u64) -> (Self, Findings) {
         let (mut row, mut found) = (Self::default(), Findings { name_at: 1, ..Findings::default() });

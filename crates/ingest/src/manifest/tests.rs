@@ -17,7 +17,7 @@ fn manifest(profile: &str, rows: &str) -> String {
     format!("#%checkm_0.7\n#%profile | {PROFILES}{profile}\n{rows}\n#%eof\n")
 }
 
-fn rows(text: &str) -> Vec<Row> {
+fn rows(text: &str) -> Vec<ManifestRow> {
     let mut reader = reader(text);
     let rows = reader.by_ref().map(|(_, row)| row).collect();
     reader.finish().unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -52,7 +52,10 @@ fn a_manifest_as_depositors_send_it_is_read() {
     assert_eq!(read[0].digest.as_ref().map(Digest::hex).as_deref(), Some(md5));
     assert_eq!((read[0].size, read[0].mime_type.as_deref()), (Some(12), Some("text/plain")));
     assert_eq!(read[0].modified.as_deref(), Some("2010-06-02T13:54:43-07:00"));
-    assert_eq!(read[1], Row { url: read[1].url.clone(), name: "two b.txt".to_owned(), ..Row::default() });
+    assert_eq!(
+        read[1],
+        ManifestRow { url: read[1].url.clone(), name: "two b.txt".to_owned(), ..ManifestRow::default() }
+    );
     assert_eq!(read[1].url.as_ref().unwrap().reveal().query(), Some("key=1"));
     assert_eq!(read[2].digest.as_ref().map(Digest::hex).as_deref(), Some("0000001f"));
 
@@ -234,7 +237,7 @@ fn text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of("[ a%27c0|;#é\u{a0}\u{85}]{1,6}")
 }
 
-fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
+fn any_row(profile: ManifestProfile) -> impl Strategy<Value = ManifestRow> {
     let of_file = (
         "[a-z%|?=&é .]{0,8}",
         proptest::option::of(proptest::sample::select(profile::ALGORITHMS.to_vec())),
@@ -253,16 +256,16 @@ fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
     (of_file, of_object).prop_map(move |((path, algorithm, size, modified, name), more)| {
         let (mime_type, primary_id, local_ids, creator, title, date) = more;
         let primary_id = primary_id.map(|number: u32| format!("ark:/12345/x{number}"));
-        let mut row = Row {
+        let mut row = ManifestRow {
             url: Some(format!("http://a.edu/{path}").parse().unwrap()),
             digest: algorithm.map(digest),
             size,
             modified,
             name,
-            ..Row::default()
+            ..ManifestRow::default()
         };
         if profile.is_batch() {
-            row = Row { primary_id, local_ids, creator, title, date, ..row };
+            row = ManifestRow { primary_id, local_ids, creator, title, date, ..row };
         } else {
             row.mime_type = mime_type;
         }
@@ -273,7 +276,7 @@ fn any_row(profile: ManifestProfile) -> impl Strategy<Value = Row> {
     })
 }
 
-fn any_rows() -> impl Strategy<Value = (ManifestProfile, Vec<Row>)> {
+fn any_rows() -> impl Strategy<Value = (ManifestProfile, Vec<ManifestRow>)> {
     proptest::sample::select(ManifestProfile::ALL.to_vec())
         .prop_flat_map(|profile| (Just(profile), proptest::collection::vec(any_row(profile), 1..6)))
 }

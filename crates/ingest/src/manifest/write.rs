@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::column::Column;
 use super::profile::{HEADER, ManifestProfile};
-use super::row::{Row, decode, is_unfit};
+use super::row::{ManifestRow, decode, is_unfit};
 use crate::name::{self, NameError};
 
 /// What stands between columns.
@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// When the row has something that the profile has no column for, or that would not be read as it is.
-    pub fn write(&mut self, row: &Row) -> Result<(), WriteError> {
+    pub fn write(&mut self, row: &ManifestRow) -> Result<(), WriteError> {
         let columns = self.profile.columns();
         let mut cells: Vec<String> = Vec::with_capacity(columns.len());
         for column in columns {
@@ -119,7 +119,7 @@ impl<W: Write> Writer<W> {
         Ok(self.to)
     }
 
-    fn cell(&self, column: Column, row: &Row) -> Result<String, WriteError> {
+    fn cell(&self, column: Column, row: &ManifestRow) -> Result<String, WriteError> {
         let text = match column {
             Column::Url => {
                 let url = row.url.as_ref().ok_or(WriteError::Missing("URL"))?;

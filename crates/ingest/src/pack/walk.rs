@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path};
 
 use super::Pack;
+use crate::file_root::FileRoot;
 use crate::name::{self, shown};
-use crate::place::Place;
 use crate::unpack::Limits;
 
 /// How many problems are listed.
@@ -80,7 +80,7 @@ struct Walk<'a> {
 /// Packs what is at these paths beneath a directory.
 pub(super) fn pack<P: AsRef<Path>>(base: &Path, paths: &[P]) -> Result<Pack, PackError> {
     let cannot_open = |error| PackError::of(format_args!("cannot read {}: {error}", base.display()));
-    let place = Place::open(base, base).map_err(cannot_open)?;
+    let place = FileRoot::open(base, base).map_err(cannot_open)?;
     let most = usize::try_from(Limits::bytes(0).entries).unwrap_or(usize::MAX);
     let mut walk = Walk { base, found: Vec::new(), wrong: PackError::default(), most };
     for path in paths.iter().map(AsRef::as_ref) {

@@ -21,9 +21,9 @@ use grant::{GrantedSpace, Source, ensure};
 use super::priority;
 use crate::blocking::blocking;
 use crate::fetch::{ALGORITHMS, Fetcher};
+use crate::file_root::{self, FileRoot};
 use crate::files::{self, FilesWriter, JobFile};
-use crate::manifest::{self, Limits, ManifestProfile, PROBLEMS_BYTES, Reader, Row};
-use crate::place::{self, Place};
+use crate::manifest::{self, Limits, ManifestProfile, ManifestRow, PROBLEMS_BYTES, Reader};
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
 use crate::unpack::{self, ArchiveCause, Progress, bag};
@@ -128,7 +128,7 @@ async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64,
 }
 
 /// Compares the files of a container with what it states of them: as a bag, and in its manifest.
-fn validate(place: &Place, files: &[unpack::UnpackedFile]) -> Result<(), StepError> {
+fn validate(place: &FileRoot, files: &[unpack::UnpackedFile]) -> Result<(), StepError> {
     match bag::validate(place, files) {
         Ok(_) => {}
         Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
@@ -143,8 +143,8 @@ fn validate(place: &Place, files: &[unpack::UnpackedFile]) -> Result<(), StepErr
 
 async fn unpack(
     work: &JobAtWork<'_>,
-    packages: &Arc<Place>,
-    producer: &Arc<Place>,
+    packages: &Arc<FileRoot>,
+    producer: &Arc<FileRoot>,
     name: &str,
     limits: unpack::Limits,
 ) -> Result<Result<unpack::Unpacked, unpack::ArchiveError>, StepError> {
@@ -235,8 +235,8 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result
 async fn fetch_row(
     work: &JobAtWork<'_>,
     (fetcher, room): (&Fetcher, &GrantedSpace<'_>),
-    place: &Arc<Place>,
-    row: Row,
+    place: &Arc<FileRoot>,
+    row: ManifestRow,
     written: &Arc<AtomicU64>,
 ) -> Result<JobFile, StepError> {
     let url = row.url.ok_or_else(|| StepError::permanent("a row of the manifest has no URL"))?;
@@ -269,7 +269,7 @@ pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
 /// it may not take room, it is a manifest.
 async fn package(
     work: &JobAtWork<'_>,
-    place: &Arc<Place>,
+    place: &Arc<FileRoot>,
     size: Option<u64>,
     room: Option<&GrantedSpace<'_>>,
 ) -> Result<JobFile, StepError> {
@@ -311,7 +311,7 @@ async fn package(
     let (found_size, found) = blocking(move || {
         place.adopt(&source, &name)?;
         let file = place.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;
-        place::digests(&file, algorithms)
+        file_root::digests(&file, algorithms)
     })
     .await?
     .map_err(failed)?;
@@ -325,12 +325,12 @@ async fn package(
     Ok(JobFile { name: spec.file_name.clone(), size: found_size, digests: found, media_type: None })
 }
 
-fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<Place>, StepError> {
+fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<FileRoot>, StepError> {
     work.directory.place(folder).map_err(|error| StepError::working("create the job's directory", &error))
 }
 
 /// Makes the files' names durable, and lists them.
-async fn finish(work: &JobAtWork<'_>, place: &Arc<Place>, all: &[JobFile]) -> Result<u64, StepError> {
+async fn finish(work: &JobAtWork<'_>, place: &Arc<FileRoot>, all: &[JobFile]) -> Result<u64, StepError> {
     sync(place, all.iter().map(|file| file.name.clone()).collect()).await?;
     let list = || -> io::Result<u64> {
         let mut list = FilesWriter::begin(&work.directory)?;
@@ -342,7 +342,7 @@ async fn finish(work: &JobAtWork<'_>, place: &Arc<Place>, all: &[JobFile]) -> Re
     Ok(bytes)
 }
 
-async fn sync(place: &Arc<Place>, names: Vec<String>) -> Result<(), StepError> {
+async fn sync(place: &Arc<FileRoot>, names: Vec<String>) -> Result<(), StepError> {
     let place = Arc::clone(place);
     let synced = blocking(move || place.sync_folders(names.iter().map(String::as_str))).await?;
     synced.map_err(|error| StepError::working("sync the files", &error))

@@ -19,10 +19,10 @@ use super::system::{self, Description, Provenance};
 use crate::ark::Ark;
 use crate::blocking::blocking;
 use crate::ezid::Ezid;
+use crate::file_root::{self, FileRoot};
 use crate::files;
 use crate::manifest::{AddWriter, ListedFiles};
 use crate::metadata::{MetadataError, ProducerMetadata};
-use crate::place::{self, Place};
 use crate::profile::Minter;
 use crate::spec::Package;
 use crate::step::{JobAtWork, StepError};
@@ -69,7 +69,7 @@ pub async fn process(work: &JobAtWork<'_>) -> Result<JobChange, StepError> {
 /// What the deposited files say of the object; nothing where they are gone.
 pub(super) async fn producer_metadata(work: &JobAtWork<'_>) -> Result<ProducerMetadata, StepError> {
     let producer = work.directory.path().join(PRODUCER);
-    let read = move || match Place::open(&producer, &producer) {
+    let read = move || match FileRoot::open(&producer, &producer) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ProducerMetadata::default()),
         Err(error) => Err(StepError::working("open the deposited files", &error)),
         Ok(place) => ProducerMetadata::read(&place).map_err(|error| match error {
@@ -237,7 +237,7 @@ async fn write_files(
                 .map_err(io::Error::other)?;
         }
         for name in system_files(&system)? {
-            let (size, digests) = place::digests(&std::fs::File::open(system.join(&name))?, [Algorithm::Sha256])?;
+            let (size, digests) = file_root::digests(&std::fs::File::open(system.join(&name))?, [Algorithm::Sha256])?;
             let media_type = system::media_type_of_system_file(&name);
             manifest
                 .write(&format!("{SYSTEM}/{name}"), size, sha256(&digests)?, Some(media_type.to_owned()))

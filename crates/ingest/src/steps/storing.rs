@@ -19,9 +19,9 @@ use tokio_util::io::ReaderStream;
 use super::processing::{self, MANIFEST, SYSTEM};
 use crate::blocking::blocking;
 use crate::clock::now;
+use crate::file_root::FileRoot;
 use crate::files;
-use crate::manifest::{Limits, Reader, Row};
-use crate::place::Place;
+use crate::manifest::{Limits, ManifestRow, Reader};
 use crate::recorded;
 use crate::step::{JobAtWork, StepError};
 use crate::working::PRODUCER;
@@ -323,7 +323,7 @@ fn left_out(work: &JobAtWork<'_>) -> Result<BTreeSet<String>, StepError> {
 }
 
 /// A file of the job's directory, opened beneath it each time that it is read.
-fn new_file(place: &Arc<Place>, row: Row) -> NewFile {
+fn new_file(place: &Arc<FileRoot>, row: ManifestRow) -> NewFile {
     let (place, name) = (Arc::clone(place), row.name);
     let open = move || {
         let (place, name) = (Arc::clone(&place), name.clone());

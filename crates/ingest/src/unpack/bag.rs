@@ -8,9 +8,9 @@ use percent_encoding::percent_decode_str;
 use queuekeeper_store::{Algorithm, Digest};
 
 use super::UnpackedFile;
-use crate::manifest::{Line, Lines};
+use crate::file_root::{self, FileRoot};
+use crate::manifest::{BoundedLine, Lines};
 use crate::name::{self, shown};
-use crate::place::{self, Place};
 
 /// How many problems are collected.
 const MOST_PROBLEMS: usize = 100;
@@ -73,7 +73,7 @@ impl From<io::Error> for BagError {
 ///
 /// # Errors
 /// When it is not complete or not valid, or cannot be read.
-pub fn validate(place: &Place, files: &[UnpackedFile]) -> Result<Option<Bag>, BagError> {
+pub fn validate(place: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Bag>, BagError> {
     let files: BTreeMap<&str, &UnpackedFile> = files.iter().map(|file| (file.name.as_str(), file)).collect();
     let Some(root) = root(&files) else { return Ok(None) };
     let inside = files.iter().filter_map(|(name, file)| Some((name.strip_prefix(root)?, *file))).collect();
@@ -100,7 +100,7 @@ fn root<'a>(files: &BTreeMap<&'a str, &UnpackedFile>) -> Option<&'a str> {
 }
 
 struct Check<'a> {
-    place: &'a Place,
+    place: &'a FileRoot,
     root: &'a str,
     /// By name in the bag.
     files: BTreeMap<&'a str, &'a UnpackedFile>,
@@ -200,8 +200,8 @@ impl Check<'_> {
         while self.problems.len() < MOST_PROBLEMS {
             let line = match lines.next()? {
                 None => break,
-                Some(Line::Whole(line)) => std::str::from_utf8(line).ok().map(str::to_owned),
-                Some(Line::TooLong) => None,
+                Some(BoundedLine::Whole(line)) => std::str::from_utf8(line).ok().map(str::to_owned),
+                Some(BoundedLine::TooLong) => None,
             };
             number += 1;
             if line.as_ref().is_some_and(|line| line.trim().is_empty()) {
@@ -239,7 +239,7 @@ impl Check<'_> {
         if let Some(digest) = file.digests.get(algorithm) {
             return Ok(Some(digest.clone()));
         }
-        let (_, digests) = place::digests(&self.open(name)?, [algorithm])?;
+        let (_, digests) = file_root::digests(&self.open(name)?, [algorithm])?;
         Ok(digests.get(algorithm).cloned())
     }
 

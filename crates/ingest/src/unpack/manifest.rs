@@ -4,8 +4,8 @@ use std::fmt;
 use std::io::{self, BufReader};
 
 use super::UnpackedFile;
+use crate::file_root::{self, FileRoot};
 use crate::manifest::{Difference, FoundFile, Limits, ListedFiles, MOST_PROBLEMS, ManifestError, Summary, in_one_line};
-use crate::place::{self, Place};
 
 /// How many bytes of differences or problems one sentence holds.
 const PROBLEMS_BYTES: usize = 900;
@@ -64,7 +64,7 @@ impl From<io::Error> for ContentsError {
 ///
 /// # Errors
 /// When the manifest is invalid, the files are not those of it, or one cannot be read.
-pub fn validate(place: &Place, files: &[UnpackedFile]) -> Result<Option<Summary>, ContentsError> {
+pub fn validate(place: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Summary>, ContentsError> {
     if !files.iter().any(|file| file.name == ListedFiles::FILE_NAME) {
         return Ok(None);
     }
@@ -73,7 +73,7 @@ pub fn validate(place: &Place, files: &[UnpackedFile]) -> Result<Option<Summary>
     let (mut differences, mut left) = (Vec::new(), files.iter());
     for UnpackedFile { name, size, digests } in left.by_ref() {
         let missing = contents.algorithm(name).filter(|algorithm| digests.get(*algorithm).is_none());
-        let computed = missing.map(|algorithm| place::digests(&open(place, name)?, [algorithm])).transpose()?;
+        let computed = missing.map(|algorithm| file_root::digests(&open(place, name)?, [algorithm])).transpose()?;
         let digests = computed.as_ref().map_or(digests, |(_, computed)| computed);
         differences.extend(contents.compare(FoundFile { name, size: *size, digests }));
         if differences.len() >= MOST_PROBLEMS {
@@ -87,6 +87,6 @@ pub fn validate(place: &Place, files: &[UnpackedFile]) -> Result<Option<Summary>
     if differences.is_empty() { Ok(Some(summary)) } else { Err(ContentsError::Different { differences, has_more }) }
 }
 
-fn open(place: &Place, name: &str) -> io::Result<std::fs::File> {
+fn open(place: &FileRoot, name: &str) -> io::Result<std::fs::File> {
     place.file(name)?.ok_or_else(|| io::Error::other(format!("file {:?} is gone", crate::name::shown(name))))
 }

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use queuekeeper_store::{Algorithm, Hashers};
 
 use super::{ArchiveCause, ArchiveError, Limits, Progress, Unpacked, UnpackedFile};
+use crate::file_root::FileRoot;
 use crate::manifest::{Names, ProblemKind, Warning};
 use crate::name;
-use crate::place::Place;
 
 /// How much is copied at once, in bytes.
 const PIECE: usize = 256 * 1024;
@@ -18,7 +18,7 @@ const PIECE: usize = 256 * 1024;
 const MOST_REPORTED: usize = 100;
 
 pub(super) struct Output<'a> {
-    place: &'a Place,
+    place: &'a FileRoot,
     limits: &'a Limits,
     /// What the limit by ratio is.
     expanded: u64,
@@ -33,7 +33,7 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(
-        place: &'a Place,
+        place: &'a FileRoot,
         limits: &'a Limits,
         size: u64,
         algorithms: &'a [Algorithm],

@@ -16,7 +16,7 @@ const ALGORITHMS: [Algorithm; 1] = [Algorithm::Sha256];
 
 struct Fixture {
     directory: TempDir,
-    place: Place,
+    place: FileRoot,
 }
 
 impl Fixture {
@@ -25,7 +25,7 @@ impl Fixture {
         let [root, temporary] = ["producer", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = Place::open(&root, &temporary).unwrap();
+        let place = FileRoot::open(&root, &temporary).unwrap();
         Self { directory, place }
     }
 

@@ -9,7 +9,7 @@ use url::Url;
 use uuid::Uuid;
 
 use super::{absent_is_fine, write_synced};
-use crate::place::Place;
+use crate::file_root::FileRoot;
 
 /// The folder of packages that are no content themselves.
 pub(crate) const PACKAGE: &str = ".package";
@@ -55,7 +55,7 @@ impl JobDirectory {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn place(&self, folder: &str) -> io::Result<Arc<Place>> {
+    pub fn place(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
         self.open_place(folder).map(Arc::new)
     }
 
@@ -63,16 +63,16 @@ impl JobDirectory {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn private_place(&self, folder: &str) -> io::Result<Arc<Place>> {
+    pub fn private_place(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
         self.open_place(folder).map(|place| Arc::new(place.private()))
     }
 
-    fn open_place(&self, folder: &str) -> io::Result<Place> {
+    fn open_place(&self, folder: &str) -> io::Result<FileRoot> {
         let [folder, temporary] = [folder, TEMPORARY].map(|name| self.path.join(name));
         for path in [&folder, &temporary, &self.path.join("system")] {
             fs::create_dir_all(path)?;
         }
-        Place::open(&folder, &temporary)
+        FileRoot::open(&folder, &temporary)
     }
 
     /// The package that lies in the working storage: in the job's directory, else in that of the batch; `None` where it
@@ -86,7 +86,7 @@ impl JobDirectory {
                 continue;
             }
             // Nothing temporary is made by reading.
-            if let Some(file) = Place::open(directory, directory)?.file(file_name)? {
+            if let Some(file) = FileRoot::open(directory, directory)?.file(file_name)? {
                 return Ok(Some(file));
             }
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::{absent_is_fine, sync_folder_of};
-use crate::place::PRIVATE;
+use crate::file_root::PRIVATE;
 use crate::step::StepError;
 use crate::url::ContentUrl;
 

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::PRODUCER;
 use super::{WorkingStorage, check_name};
-use crate::place::Place;
+use crate::file_root::FileRoot;
 use crate::steps::processing::SYSTEM;
 
 impl WorkingStorage {
@@ -21,7 +21,7 @@ impl WorkingStorage {
         if !is_served(path) {
             return Ok(None);
         }
-        match Place::open(&self.root, &self.root)?.file(path) {
+        match FileRoot::open(&self.root, &self.root)?.file(path) {
             Err(error) if is_none(&error) => Ok(None),
             opened => opened,
         }

@@ -175,9 +175,9 @@ async fn each_daemon_that_can_be_exchanged_alone_may_be_ours_among_javas() {
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<String>>>);
 
-struct Line(String);
+struct FieldText(String);
 
-impl Visit for Line {
+impl Visit for FieldText {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
         write!(self.0, " {}={value:?}", field.name()).unwrap();
     }
@@ -189,7 +189,7 @@ impl Subscriber for Log {
     }
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
+        let mut line = FieldText(event.metadata().level().to_string());
         event.record(&mut line);
         self.0.lock().push(line.0);
     }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::manifest::{ManifestProfile, Row, Writer};
+use queuekeeper_ingest::manifest::{ManifestProfile, ManifestRow, Writer};
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::record::{DaemonNote, ItemStatus, ProgressNote};
 use queuekeeper_queue::state::BatchState;
@@ -71,7 +71,9 @@ async fn how_far_a_download_is_stands_in_the_znode_of_its_process() {
     let mut manifest = Writer::new(Vec::new(), ManifestProfile::Ingest).unwrap();
     for name in ["a", "b"] {
         let url = Some(world.origin.url(&format!("/{name}")).parse().unwrap());
-        manifest.write(&Row { url, size: Some(200_000), name: format!("{name}.bin"), ..Row::default() }).unwrap();
+        manifest
+            .write(&ManifestRow { url, size: Some(200_000), name: format!("{name}.bin"), ..ManifestRow::default() })
+            .unwrap();
     }
     world.origin.serve("/manifest", manifest.finish().unwrap());
     let daemons = world.start();

@@ -35,7 +35,7 @@ mod stopped;
 use super::remote::Remote;
 use super::world::{World, delivering, quick, services};
 use end::End;
-pub(super) use kinds::Kind;
+pub(super) use kinds::DepositKind;
 
 /// What the child is to do: `KIND DIRECTORY ZOOKEEPER`.
 const CHILD: &str = "QUEUEKEEPER_TEST_KILLED_CHILD";
@@ -62,18 +62,18 @@ const SESSION: Duration = Duration::from_secs(1);
 const FULL: usize = 3;
 
 /// Settings of the child: nothing waits longer than it must.
-fn settings(kind: Kind, directory: &Path) -> Settings {
+fn settings(kind: DepositKind, directory: &Path) -> Settings {
     let (short, route) = (Duration::from_millis(100), Route::Directory(directory.join("mails")));
     let mail = MailSettings { route, lease: SESSION, retry_first: short, retry_most: short, ..MailSettings::default() };
     let mut settings = Settings { mail, ..quick() };
     settings.cleanup.every = short;
-    if kind == Kind::Access {
+    if kind == DepositKind::Access {
         settings = delivering(settings);
     }
-    if kind == Kind::Parts {
+    if kind == DepositKind::Parts {
         settings.most_jobs = 1;
     }
-    if kind == Kind::Cleanup {
+    if kind == DepositKind::Cleanup {
         let now = Duration::ZERO;
         settings.cleanup = CleanupSettings {
             after: now,
@@ -95,7 +95,7 @@ async fn child() {
     traced::show_writes();
     let [kind, directory, zookeeper] = task.splitn(3, ' ').collect::<Vec<_>>().try_into().unwrap();
     let directory = Path::new(directory);
-    let services = services(directory, settings(Kind::named(kind), directory)).await;
+    let services = services(directory, settings(DepositKind::named(kind), directory)).await;
     let zookeeper = Config { session_timeout: SESSION, ..Config::new(zookeeper.parse().unwrap()) };
     let (stop, stopping) = watch::channel(false);
     let daemons = tokio::spawn(engine::run(services, zookeeper, stopping));
@@ -130,12 +130,12 @@ impl Server {
 /// A deposit of a kind, in a queue of its own.
 struct Trial {
     world: World,
-    kind: Kind,
+    kind: DepositKind,
     chroot: String,
 }
 
 impl Trial {
-    async fn new(server: &Server, kind: Kind, name: &str) -> Self {
+    async fn new(server: &Server, kind: DepositKind, name: &str) -> Self {
         let chroot = format!("/{name}");
         let anyone = CreateMode::Persistent.with_acls(Acls::anyone_all());
         server.client.create(&chroot, b"", &anyone).await.unwrap();
@@ -182,7 +182,7 @@ impl Trial {
         while last.code != Some(0) {
             attempts += 1;
             assert!(attempts < 5, "{context}: {last:?}");
-            if self.kind == Kind::Failure {
+            if self.kind == DepositKind::Failure {
                 // Nobody waits here for the lease of a process that is gone.
                 self.world.sql("UPDATE outbox SET due = 0 WHERE kind = 'failed-callback' AND ended IS NULL");
             }
@@ -215,14 +215,14 @@ fn chosen(writes: usize, is_remote: bool, fault: WriteFault) -> Vec<usize> {
 }
 
 /// Those of the kinds that are asked for.
-fn wanted(kinds: &[Kind]) -> Vec<Kind> {
+fn wanted(kinds: &[DepositKind]) -> Vec<DepositKind> {
     let asked = std::env::var(KINDS).ok();
-    let names = asked.as_ref().map(|names| names.split(',').map(Kind::named).collect::<Vec<_>>());
+    let names = asked.as_ref().map(|names| names.split(',').map(DepositKind::named).collect::<Vec<_>>());
     kinds.iter().copied().filter(|kind| names.as_ref().is_none_or(|names| names.contains(kind))).collect()
 }
 
 /// What one that nothing disturbs writes, and its end: found once for all tests.
-async fn undisturbed(server: &Server, kind: Kind) -> Arc<(Trace, End)> {
+async fn undisturbed(server: &Server, kind: DepositKind) -> Arc<(Trace, End)> {
     type Ends = BTreeMap<(String, bool), Arc<OnceCell<Arc<(Trace, End)>>>>;
     static ENDS: Mutex<Ends> = Mutex::const_new(BTreeMap::new());
     let cell = Arc::clone(ENDS.lock().await.entry((kind.name(), server.s3.is_some())).or_default());
@@ -234,7 +234,7 @@ async fn undisturbed(server: &Server, kind: Kind) -> Arc<(Trace, End)> {
 #[expect(clippy::print_stdout, reason = "which writes were tried is what a long run shows")]
 async fn try_all(
     server: &Server,
-    kind: Kind,
+    kind: DepositKind,
     name: &str,
     fault: impl Fn(usize) -> WriteFault,
     writes: impl Fn(&Trace) -> usize,
@@ -280,15 +280,15 @@ async fn try_all(
     assert!(count * 2 >= chosen.len(), "{count} of {} faults were met", chosen.len());
 }
 
-async fn kill(server: &Server, kinds: &[Kind]) {
+async fn kill(server: &Server, kinds: &[DepositKind]) {
     try_kinds(server, kinds, "killed", WriteFault::Kill).await;
 }
 
-async fn stop(server: &Server, kinds: &[Kind]) {
+async fn stop(server: &Server, kinds: &[DepositKind]) {
     try_kinds(server, kinds, "stopped", WriteFault::Stop).await;
 }
 
-async fn try_kinds(server: &Server, kinds: &[Kind], name: &str, fault: fn(usize) -> WriteFault) {
+async fn try_kinds(server: &Server, kinds: &[DepositKind], name: &str, fault: fn(usize) -> WriteFault) {
     // Where few are tried of each, there is little to do at a time.
     let at_a_time = if std::env::var_os(WHICH).is_some() { 1 } else { AT_A_TIME / SOME };
     let all = wanted(kinds).into_iter().map(|kind| try_all(server, kind, name, fault, |trace| trace.writes.len()));
@@ -297,38 +297,46 @@ async fn try_kinds(server: &Server, kinds: &[Kind], name: &str, fault: fn(usize)
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deposit_of_each_kind_is_done_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::start().await, &[Kind::File, Kind::Container, Kind::Manifest, Kind::Batch, Kind::Parts]).await;
+    kill(
+        &Server::start().await,
+        &[DepositKind::File, DepositKind::Container, DepositKind::Manifest, DepositKind::Batch, DepositKind::Parts],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn versions_reports_and_cleanup_are_done_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::start().await, &[Kind::Update, Kind::Failure, Kind::Resumed, Kind::Cleanup]).await;
+    kill(
+        &Server::start().await,
+        &[DepositKind::Update, DepositKind::Failure, DepositKind::Resumed, DepositKind::Cleanup],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_is_delivered_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::start().await, &[Kind::Access]).await;
+    kill(&Server::start().await, &[DepositKind::Access]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_postgresql_and_s3_as_well_all_of_it_is_done_once_by_daemons_that_are_killed_at_any_write() {
-    kill(&Server::with_remote().await, &Kind::ALL).await;
+    kill(&Server::with_remote().await, &DepositKind::ALL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_of_it_is_done_once_when_daemons_are_stopped_in_any_write_and_go_on_after_others_took_over() {
-    stop(&Server::start().await, &Kind::ALL).await;
+    stop(&Server::start().await, &DepositKind::ALL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_postgresql_and_s3_as_well_it_is_when_daemons_are_stopped_and_go_on_after_others_took_over() {
-    stop(&Server::with_remote().await, &Kind::ALL).await;
+    stop(&Server::with_remote().await, &DepositKind::ALL).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_full_at_any_write_delays_a_deposit_and_changes_nothing_of_its_end() {
     let server = Server::start().await;
-    for kind in wanted(&[Kind::File, Kind::Manifest, Kind::Update, Kind::Access]) {
+    for kind in wanted(&[DepositKind::File, DepositKind::Manifest, DepositKind::Update, DepositKind::Access]) {
         let files = |trace: &Trace| trace.writes.iter().filter(|write| write.is_file()).count();
         try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await;
     }

@@ -8,7 +8,7 @@ use queuekeeper_catalogue::tasks::Queue;
 use queuekeeper_mill::producer::PRODUCER;
 use queuekeeper_testkit::postgres::Postgres;
 
-use super::database::Kind;
+use super::database::DatabaseKind;
 use super::process::{self, Working};
 use super::world::World;
 use super::{Options, report, rivals, temporary};
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) fn measure(options: &Options) {
     let (events, files) = (options.count("--events", 1_000_000), options.count("--files", 10_000));
     let size = options.number("--size", 10_000);
-    for kind in [Kind::Sqlite(temporary()), Kind::Postgres(Box::new(Postgres::start()))] {
+    for kind in [DatabaseKind::Sqlite(temporary()), DatabaseKind::Postgres(Box::new(Postgres::start()))] {
         let alone = Ran::of(&kind, 0, files, size, options.workers());
         let beside = Ran::of(&kind, events, files, size, options.workers());
         let items = f64::from(u32::try_from(files).unwrap());
@@ -51,7 +51,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn of(kind: &Kind, events: usize, files: usize, size: u64, workers: usize) -> Self {
+    fn of(kind: &DatabaseKind, events: usize, files: usize, size: u64, workers: usize) -> Self {
         let top = temporary();
         let world = World::new(top.path(), kind.url(&format!("beside_{events}")), [None, None]);
         process::time("fill", &world, &["0", &files.to_string(), &size.to_string()]);

@@ -4,12 +4,12 @@ use queuekeeper_testkit::postgres::Postgres;
 use tempfile::TempDir;
 
 /// A kind of database.
-pub(crate) enum Kind {
+pub(crate) enum DatabaseKind {
     Sqlite(TempDir),
     Postgres(Box<Postgres>),
 }
 
-impl Kind {
+impl DatabaseKind {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "SQLite",

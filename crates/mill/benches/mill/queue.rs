@@ -9,7 +9,7 @@ use queuekeeper_testkit::postgres::Postgres;
 use tokio::task::JoinSet;
 
 use super::bare::Bare;
-use super::database::Kind;
+use super::database::DatabaseKind;
 use super::{Options, report, temporary};
 
 /// Whose tasks they are, and whose tasks the bare statements have: both in one table, so that neither skips what the
@@ -41,7 +41,7 @@ pub(crate) fn measure(options: &Options) {
     let usual = (waiting_and_dead(FEW.min(many)).0 / most).max(1);
     let rounds = u32::try_from(options.number("--rounds", usual)).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for kind in [Kind::Sqlite(temporary()), Kind::Postgres(Box::new(Postgres::start()))] {
+    for kind in [DatabaseKind::Sqlite(temporary()), DatabaseKind::Postgres(Box::new(Postgres::start()))] {
         runtime.block_on(async {
             puts(&kind, rounds).await;
             for (name, rows) in [("few", FEW.min(many)), ("many", many)] {
@@ -110,7 +110,7 @@ async fn open(url: &str) -> Catalogue {
     catalogue
 }
 
-async fn puts(kind: &Kind, rounds: u32) {
+async fn puts(kind: &DatabaseKind, rounds: u32) {
     let catalogue = open(&kind.url("puts")).await;
     let (folding, began, mut writers) = (fold(&catalogue), Instant::now(), JoinSet::new());
     for writer in 0..CONNECTIONS {
@@ -147,7 +147,7 @@ async fn puts(kind: &Kind, rounds: u32) {
     report(kind.name(), "tasks put, against bare SQL", ours / bare, "none", &detail);
 }
 
-async fn takes(kind: &Kind, name: &str, rows: u64, rounds: u32) {
+async fn takes(kind: &DatabaseKind, name: &str, rows: u64, rounds: u32) {
     let (waiting, dead) = waiting_and_dead(rows);
     let url = kind.url(&format!("takes_{name}"));
     let catalogue = open(&url).await;
@@ -201,7 +201,7 @@ struct Costs {
 }
 
 impl Costs {
-    async fn of(kind: &Kind, rows: u64, name: &str) -> Self {
+    async fn of(kind: &DatabaseKind, rows: u64, name: &str) -> Self {
         let url = kind.url(&format!("costs_{name}"));
         let catalogue = Catalogue::open(&url).await.unwrap();
         let dead = rows / DEAD;
@@ -235,7 +235,7 @@ impl Costs {
         costs
     }
 
-    fn report(&self, kind: &Kind, few: &Self) {
+    fn report(&self, kind: &DatabaseKind, few: &Self) {
         let rows = [few.rows, self.rows];
         for (what, few, many_took) in [
             ("ten tasks taken and finished", few.take, self.take),

@@ -13,7 +13,7 @@ use queuekeeper_store::store::{Item, Listed};
 use queuekeeper_store::{Digests, Key};
 use tokio::time::sleep;
 
-use super::checker::{Checker, Place, said};
+use super::checker::{CheckedSpace, Checker, said};
 use super::decide::is_same;
 use super::evidence;
 use super::intended::is_being_stored;
@@ -137,7 +137,7 @@ impl Checker {
     /// another copy is recorded as something else, so that a person decides of it alone.
     async fn why_not(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         account: &Account,
         key: &Key,
         content: &Fixity,
@@ -163,7 +163,7 @@ impl Checker {
     /// Takes one item into the record: its bytes, or why it is left as it is.
     async fn adopt_item(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         account: &Account,
         key: &Key,
         user: &str,
@@ -184,7 +184,7 @@ impl Checker {
 
     async fn read_and_record(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         account: &Account,
         item: &Item,
         user: &str,

@@ -30,7 +30,7 @@ pub struct Checker {
 }
 
 /// Where a task checks.
-pub(super) struct Place {
+pub(super) struct CheckedSpace {
     pub(super) store: Arc<dyn Store>,
     /// The space as the store names it.
     pub(super) space: SpaceName,
@@ -40,7 +40,7 @@ pub(super) struct Place {
 
 impl Checker {
     /// Where a task checks; how it ends, where it may not begin now.
-    pub(super) fn place(&self, subject: &TaskSubject, lease: &Lease) -> Result<Result<Place, Outcome>, String> {
+    pub(super) fn place(&self, subject: &TaskSubject, lease: &Lease) -> Result<Result<CheckedSpace, Outcome>, String> {
         let account = self.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
@@ -50,7 +50,7 @@ impl Checker {
         let space = account.in_stores(&subject.space);
         let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
         let store = self.stores.get(&account.name, name, lease)?;
-        Ok(Ok(Place { store, space, policy: account.proof_policy(name) }))
+        Ok(Ok(CheckedSpace { store, space, policy: account.proof_policy(name) }))
     }
 }
 

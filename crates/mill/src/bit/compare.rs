@@ -16,7 +16,7 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::checker::{Checker, Place, said};
+use super::checker::{CheckedSpace, Checker, said};
 use super::coverage::Amount;
 use super::decide::is_same;
 use super::intended::is_being_stored;
@@ -161,7 +161,7 @@ impl Compared {
 /// The comparison of one space, which goes on page by page.
 pub(super) struct SpaceComparison<'a> {
     checker: &'a Checker,
-    place: Place,
+    place: CheckedSpace,
     space: SpaceName,
     behind: Option<Key>,
     has_ended: bool,

@@ -13,7 +13,7 @@ use queuekeeper_store::audit::{AuditSink as _, Begun, Change, Intent, Settlement
 use queuekeeper_store::store::Item;
 use uuid::Uuid;
 
-use super::checker::{Checker, Place};
+use super::checker::{CheckedSpace, Checker};
 use super::read_copy::{ReadCopy, is_proven};
 use super::verdict::{Remedy, Sighting};
 use crate::worker::{CHANGING, Lease, Stop};
@@ -48,7 +48,7 @@ impl Checker {
     /// what is recorded of it then.
     pub(super) async fn record(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         seen: ReadCopy,
         remedy: Remedy,

@@ -13,7 +13,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind,
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
 
-use super::checker::{Checker, Place, said};
+use super::checker::{CheckedSpace, Checker, said};
 use super::decide::decide;
 use super::evidence;
 use super::intended::is_being_stored;
@@ -93,7 +93,7 @@ impl Checker {
     pub(super) async fn part(
         &self,
         subject: &TaskSubject,
-        place: &Place,
+        place: &CheckedSpace,
         run: Option<u64>,
         checked: Checked,
     ) -> Result<(CheckedPart, Vec<NewTask>), String> {
@@ -120,7 +120,7 @@ impl Checker {
     /// Checks one item.
     pub(super) async fn check(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         is_last_round: bool,
         lease: &Lease,
@@ -159,14 +159,14 @@ impl Checker {
         }
     }
 
-    async fn records(&self, place: &Place, item: &Item) -> Result<Option<ItemRecords>, String> {
+    async fn records(&self, place: &CheckedSpace, item: &Item) -> Result<Option<ItemRecords>, String> {
         self.catalogue.records_of_item(place.store.name(), item).await.map_err(said)
     }
 
     /// What all sources say of an item.
     async fn look(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         records: Option<&ItemRecords>,
         reads: bool,

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitRun;
 use queuekeeper_catalogue::outbox::NewMessage;
-use queuekeeper_mail::message::{Body, List, Mail};
+use queuekeeper_mail::message::{Body, Mail, MailTable};
 use queuekeeper_mail::settings::MailSettings;
 use queuekeeper_mail::{MAIL, line};
 use queuekeeper_store::store::Item;
@@ -146,7 +146,7 @@ async fn findings(
     let coverage = &head.coverage;
     let wrong = [coverage.failed, coverage.missing, coverage.foreign].map(|amount| amount.items);
     let columns = &[("Number", ""), ("Key", ""), ("Found", "")];
-    let list = List { columns, rows, total: wrong.iter().sum() };
+    let list = MailTable { columns, rows, total: wrong.iter().sum() };
     Ok(body.list("Bit errors", &list, "in the report"))
 }
 

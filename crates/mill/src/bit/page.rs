@@ -17,7 +17,7 @@ use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Listed};
 use tokio::time::Instant;
 
-use super::checker::{Checker, Place, item_task, said};
+use super::checker::{CheckedSpace, Checker, item_task, said};
 use super::decide::decide;
 use super::evidence;
 use super::look::{self, Reading};
@@ -192,7 +192,12 @@ impl Checker {
     }
 
     /// Checks the keys of a range, or of its beginning.
-    pub(super) async fn check_page(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Checked, String> {
+    pub(super) async fn check_page(
+        &self,
+        place: &CheckedSpace,
+        range: &Range<'_>,
+        lease: &Lease,
+    ) -> Result<Checked, String> {
         let (name, behind) = (place.store.name(), range.behind);
         let mut keys = self.keys(place, range, lease).await?;
         let end = keys.cut.as_ref().or(range.last);
@@ -240,7 +245,7 @@ impl Checker {
     }
 
     /// What the store lists and what is recorded, side by side.
-    pub(super) async fn keys(&self, place: &Place, range: &Range<'_>, lease: &Lease) -> Result<Keys, String> {
+    pub(super) async fn keys(&self, place: &CheckedSpace, range: &Range<'_>, lease: &Lease) -> Result<Keys, String> {
         let (behind, last) = (range.behind, range.last);
         let (mut known, mut cuts) = (BTreeMap::<Key, Known>::new(), Vec::new());
         let mut listed = listing(&place.store, &place.space, b"", behind).await?;
@@ -276,7 +281,7 @@ impl Checker {
         Ok(keys)
     }
 
-    async fn step(&self, place: &Place, range: &Range<'_>, key: &Key, known: &Known, lease: &Lease) -> Step {
+    async fn step(&self, place: &CheckedSpace, range: &Range<'_>, key: &Key, known: &Known, lease: &Lease) -> Step {
         let records = known.records.as_ref();
         let (index, audit) = (evidence::index(records), evidence::audit(records));
         let is_recorded = index.is_some() || audit.is_some();
@@ -320,7 +325,7 @@ impl Checker {
     }
 
     /// An item that is to be read and is archived: whether its store says that it is as recorded.
-    async fn archived(place: &Place, item: Item, records: Option<&ItemRecords>, mut sources: Sources) -> Step {
+    async fn archived(place: &CheckedSpace, item: Item, records: Option<&ItemRecords>, mut sources: Sources) -> Step {
         match look::ask(&place.store, &item).await {
             Ok((store, _)) => sources.store = store,
             Err(why) => return Step::Failed(why),
@@ -336,7 +341,7 @@ impl Checker {
     /// alone.
     async fn confirm(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         range: (Option<&Key>, Option<&Key>),
         keys: &Keys,
         done: &mut Done,

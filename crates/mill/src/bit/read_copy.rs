@@ -6,7 +6,7 @@ use queuekeeper_store::Digests;
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Properties};
 
-use super::checker::{Checker, Place};
+use super::checker::{CheckedSpace, Checker};
 use super::decide::decide;
 use super::evidence;
 use super::look::{self, ARCHIVED, Reading};
@@ -25,7 +25,7 @@ impl ReadCopy {
     /// Reads a copy, hashed by the algorithms of others, too, and what is recorded of it.
     pub(super) async fn read(
         checker: &Checker,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         others: &Digests,
         lease: &Lease,
@@ -59,7 +59,12 @@ impl ReadCopy {
     }
 
     /// The same content with what is recorded of it by now.
-    pub(super) async fn recorded_by_now(self, checker: &Checker, place: &Place, item: &Item) -> Result<Self, Stop> {
+    pub(super) async fn recorded_by_now(
+        self,
+        checker: &Checker,
+        place: &CheckedSpace,
+        item: &Item,
+    ) -> Result<Self, Stop> {
         let records = checker.catalogue.records_of_item(place.store.name(), item).await?;
         let (index, audit) = (evidence::index(records.as_ref()), evidence::audit(records.as_ref()));
         Ok(Self { sources: Sources { index, audit, ..self.sources }, records, ..self })
@@ -77,7 +82,7 @@ impl ReadCopy {
     }
 
     /// The look as a check, outside of runs.
-    pub(super) fn part(&self, account: &str, place: &Place, item: &Item, verdict: &Verdict) -> CheckedPart {
+    pub(super) fn part(&self, account: &str, place: &CheckedSpace, item: &Item, verdict: &Verdict) -> CheckedPart {
         let checked = evidence::checked(item.clone(), self.records.as_ref(), &self.sources, verdict);
         CheckedPart::of(account.to_owned(), place.store.name().clone(), vec![checked])
     }

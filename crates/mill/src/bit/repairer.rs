@@ -23,7 +23,7 @@ use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind, TaskSu
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put};
 use queuekeeper_store::{Digests, Error, ErrorKind, Store};
 
-use super::checker::{Checker, Place, item_task};
+use super::checker::{CheckedSpace, Checker, item_task};
 use super::decide::is_same;
 use super::kept::sighting;
 use super::read_copy::{ReadCopy, is_proven};
@@ -140,7 +140,7 @@ impl Repairer {
 
     /// Puts a repair off that the mill has started, where those are stopped by now. What has begun to write is worse
     /// half done.
-    async fn check_stops(&self, place: &Place, repair: &Repair) -> Result<(), Stop> {
+    async fn check_stops(&self, place: &CheckedSpace, repair: &Repair) -> Result<(), Stop> {
         let may_wait = repair.is_automatic && repair.source.is_none();
         if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
             return Err(Outcome::PutOff(STOPPED).into());
@@ -208,7 +208,7 @@ impl Repairer {
     async fn write(
         &self,
         task: &TakenTask,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         (seen, repair): (&ReadCopy, &Repair),
         good: &Good,
@@ -260,7 +260,7 @@ impl Repairer {
     async fn put_aside(
         &self,
         task: &TakenTask,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         seen: &ReadCopy,
         lease: &Lease,
@@ -300,7 +300,7 @@ impl Repairer {
     async fn end(
         &self,
         task: &TakenTask,
-        place: &Place,
+        place: &CheckedSpace,
         item: &Item,
         (seen, verdict): (&ReadCopy, &Verdict),
         end: RepairEnd,

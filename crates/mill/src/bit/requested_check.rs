@@ -12,7 +12,7 @@ use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
 
-use super::checker::{Checker, Place, said};
+use super::checker::{CheckedSpace, Checker, said};
 use super::item::Ended;
 use super::page::Range;
 use super::policy::ProofPolicy;
@@ -41,7 +41,7 @@ impl Processor for RequestedChecks {
 impl Checker {
     async fn requested_task(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
         let place = match self.place(&task.subject, lease)? {
-            Ok(place) => Place { policy: ProofPolicy::Read, ..place },
+            Ok(place) => CheckedSpace { policy: ProofPolicy::Read, ..place },
             Err(wait) => return Ok(wait.into()),
         };
         match &task.subject.key {
@@ -53,7 +53,7 @@ impl Checker {
     async fn requested_item(
         &self,
         task: &TakenTask,
-        place: &Place,
+        place: &CheckedSpace,
         key: &Key,
         lease: &Lease,
     ) -> Result<Processed, String> {
@@ -68,7 +68,7 @@ impl Checker {
         Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
     }
 
-    async fn requested_page(&self, task: &TakenTask, place: &Place, lease: &Lease) -> Result<Processed, String> {
+    async fn requested_page(&self, task: &TakenTask, place: &CheckedSpace, lease: &Lease) -> Result<Processed, String> {
         let (subject, store) = (&task.subject, place.store.name());
         let requested =
             self.catalogue.requested_check(&subject.account, store, &subject.space, None).await.map_err(said)?;

@@ -12,7 +12,7 @@ use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use tokio::time::sleep;
 
-use super::checker::{Checker, Place, said};
+use super::checker::{CheckedSpace, Checker, said};
 use super::item::Ended;
 use super::page::Range;
 use super::policy::ProofPolicy;
@@ -138,17 +138,17 @@ impl Checker {
         Ok(spaces.into_iter().filter(|space| !space.is_reserved()).collect())
     }
 
-    pub(super) fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<Place, String> {
+    pub(super) fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<CheckedSpace, String> {
         let space = account.in_stores(&subject.space);
         let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
         let name = subject.destination.as_ref().ok_or_else(|| "no store is named".to_owned())?;
         let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
-        Ok(Place { store: Arc::clone(&store), space, policy: ProofPolicy::Read })
+        Ok(CheckedSpace { store: Arc::clone(&store), space, policy: ProofPolicy::Read })
     }
 
     async fn verify_space(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         subject: &TaskSubject,
         totals: &mut Totals,
         say: &mut (dyn FnMut(Said) + Send),
@@ -179,7 +179,7 @@ impl Checker {
 
     async fn verify_item(
         &self,
-        place: &Place,
+        place: &CheckedSpace,
         subject: &TaskSubject,
         key: &Key,
         totals: &mut Totals,

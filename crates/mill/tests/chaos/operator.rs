@@ -12,7 +12,7 @@ use queuekeeper_store::{Audited, Store};
 use queuekeeper_testkit::postgres::Postgres;
 use tokio::time::Instant;
 
-use super::world::{self, Place};
+use super::world::{self, Deployment};
 
 /// The database.
 pub(super) const DATABASE: &str = "chaos";
@@ -37,7 +37,7 @@ pub(super) struct Operator {
 }
 
 impl Operator {
-    pub(super) async fn new(place: &Place, catalogue: Catalogue, server: Postgres) -> Self {
+    pub(super) async fn new(place: &Deployment, catalogue: Catalogue, server: Postgres) -> Self {
         let mut stores = Vec::new();
         for name in [world::MAIN, world::REPLICA, world::CLOUD] {
             stores.push(world::audited(place, name, &catalogue, MILL).await.unwrap());

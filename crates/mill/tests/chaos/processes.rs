@@ -7,7 +7,7 @@ use std::time::Duration;
 use queuekeeper_testkit::process::Program;
 use tokio_util::sync::CancellationToken;
 
-use super::world::{self, Place};
+use super::world::{self, Deployment};
 
 /// How many workers a process has, and what it is called.
 const WORKERS: &str = "QUEUEKEEPER_TEST_CHAOS_WORKERS";
@@ -22,7 +22,7 @@ pub(super) const PRODUCER: usize = OF_PROCESSES.len() - 1;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "run by another test, in a process of its own"]
 async fn child() {
-    let (Some(place), Ok(name), Ok(workers)) = (Place::of_process(), std::env::var(NAME), std::env::var(WORKERS))
+    let (Some(place), Ok(name), Ok(workers)) = (Deployment::of_process(), std::env::var(NAME), std::env::var(WORKERS))
     else {
         return;
     };
@@ -43,13 +43,13 @@ async fn child() {
 
 /// The processes that run.
 pub(super) struct Processes {
-    place: Place,
+    place: Deployment,
     running: Vec<(String, Program)>,
     started: usize,
 }
 
 impl Processes {
-    pub(super) fn start(place: &Place) -> Self {
+    pub(super) fn start(place: &Deployment) -> Self {
         let mut processes = Self { place: place.clone(), running: Vec::new(), started: 0 };
         for workers in OF_PROCESSES {
             let started = processes.launch(workers);

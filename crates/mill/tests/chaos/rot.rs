@@ -17,7 +17,7 @@ use super::operator::Operator;
 use super::oracle::{Contents, differences, in_bucket, in_directory};
 use super::processes::{PRODUCER, Processes};
 use super::run::PEACE;
-use super::world::{self, BUCKET, CLOUD, FOREIGN, MAIN, PREFIX, Place, REPLICA, SPACE};
+use super::world::{self, BUCKET, CLOUD, Deployment, FOREIGN, MAIN, PREFIX, REPLICA, SPACE};
 use tokio_util::sync::CancellationToken;
 
 /// How many copies rot in a round: fewer than are repaired automatically in one store within a day.
@@ -27,7 +27,7 @@ const ROTTEN: usize = 8;
 const KILLS: u32 = 3;
 
 /// What each store has.
-fn contents(place: &Place, bucket: &S3Server) -> BTreeMap<&'static str, Contents> {
+fn contents(place: &Deployment, bucket: &S3Server) -> BTreeMap<&'static str, Contents> {
     let of = |store: &str| in_directory(&place.directory.join(store), SPACE);
     BTreeMap::from([(MAIN, of(MAIN)), (REPLICA, of(REPLICA)), (CLOUD, in_bucket(bucket, SPACE))])
 }
@@ -39,7 +39,7 @@ fn file(top: &Path, key: &str) -> PathBuf {
 }
 
 /// Flips a byte of a copy; its time stays.
-fn rot(place: &Place, bucket: &S3Server, store: &str, key: &str, rng: &mut StdRng) {
+fn rot(place: &Deployment, bucket: &S3Server, store: &str, key: &str, rng: &mut StdRng) {
     if store == CLOUD {
         return bucket.rot(BUCKET, &format!("{PREFIX}/{SPACE}/{key}"));
     }
@@ -53,7 +53,7 @@ fn rot(place: &Place, bucket: &S3Server, store: &str, key: &str, rng: &mut StdRn
 }
 
 /// Goes through all copies by a loop of checks, while processes are killed.
-async fn check_all(place: &Place, processes: &mut Processes, operator: &mut Operator, rng: &mut StdRng) {
+async fn check_all(place: &Deployment, processes: &mut Processes, operator: &mut Operator, rng: &mut StdRng) {
     let mut mill = world::mill(place, "operator", 0).await.unwrap();
     mill.settings.bit = Some(BitSettings::default());
     operator.end_lead_of("bit");
@@ -75,7 +75,7 @@ async fn check_all(place: &Place, processes: &mut Processes, operator: &mut Oper
 
 /// Lets copies rot, and has all copies checked: how many rotted, and what is wrong then, as lines.
 pub(super) async fn round(
-    place: &Place,
+    place: &Deployment,
     bucket: &S3Server,
     processes: &mut Processes,
     operator: &mut Operator,

@@ -18,7 +18,7 @@ use super::operator::{DATABASE, Operator};
 use super::oracle;
 use super::processes::{PRODUCER, Processes};
 use super::rot;
-use super::world::{self, BUCKET, FOREIGN, MAIN, PREFIX, Place, REPLICA, SPACE};
+use super::world::{self, BUCKET, Deployment, FOREIGN, MAIN, PREFIX, REPLICA, SPACE};
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,7 +93,7 @@ fn broken(deposited: &Deposited, source: &oracle::Contents) -> Vec<String> {
 }
 
 /// Goes through everything by a loop that looks at each item.
-async fn go_through(place: &Place, operator: &Operator) {
+async fn go_through(place: &Deployment, operator: &Operator) {
     let mut mill = world::mill(place, "operator", 0).await.unwrap();
     mill.settings.thorough_every = 1;
     loop {
@@ -125,7 +125,7 @@ async fn whatever_is_killed_every_item_is_copied_once_and_nothing_else_is_there(
     world::set_up(directory.path());
     let server = tokio::task::block_in_place(Postgres::start);
     let database = server.create(DATABASE);
-    let place = Place { directory: directory.path().to_owned(), database, endpoint: bucket.endpoint() };
+    let place = Deployment { directory: directory.path().to_owned(), database, endpoint: bucket.endpoint() };
     let mill = world::mill(&place, "operator", 0).await.unwrap();
     // What is put aside here need not be kept at all: it is not looked for again today.
     mill.asides_once().await.unwrap().unwrap();

@@ -42,7 +42,7 @@ const TIMING: Timing = Timing { lease: Duration::from_secs(5), wait_limit: Durat
 
 /// Where a process finds everything.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct Deployment {
     pub(super) directory: PathBuf,
     pub(super) database: String,
     pub(super) endpoint: String,
@@ -52,7 +52,7 @@ pub(super) struct Place {
 const VARIABLES: [&str; 3] =
     ["QUEUEKEEPER_TEST_CHAOS_DIRECTORY", "QUEUEKEEPER_TEST_CHAOS_DATABASE", "QUEUEKEEPER_TEST_CHAOS_ENDPOINT"];
 
-impl Place {
+impl Deployment {
     pub(super) fn variables(&self) -> [(&'static str, &str); 3] {
         let [directory, database, endpoint] = VARIABLES;
         [(directory, self.directory.to_str().unwrap()), (database, &self.database), (endpoint, &self.endpoint)]
@@ -77,7 +77,7 @@ pub(super) fn space() -> SpaceName {
 ///
 /// # Errors
 /// With a sentence, where it cannot be opened.
-pub(super) async fn bare(place: &Place, name: &str) -> Result<Arc<dyn Store>, String> {
+pub(super) async fn bare(place: &Deployment, name: &str) -> Result<Arc<dyn Store>, String> {
     if name != CLOUD {
         let store = DirectoryStore::open(store_name(name), place.directory.join(name)).await;
         return Ok(Arc::new(store.map_err(|error| error.to_string())?));
@@ -95,7 +95,7 @@ pub(super) async fn bare(place: &Place, name: &str) -> Result<Arc<dyn Store>, St
 /// # Errors
 /// With a sentence, where it cannot be probed.
 pub(super) async fn audited(
-    place: &Place,
+    place: &Deployment,
     name: &str,
     catalogue: &Catalogue,
     user: &str,
@@ -111,7 +111,7 @@ pub(super) async fn audited(
 ///
 /// # Errors
 /// With a sentence, where the database or a store is away.
-pub(super) async fn mill(place: &Place, name: &str, workers: usize) -> Result<Mill, String> {
+pub(super) async fn mill(place: &Deployment, name: &str, workers: usize) -> Result<Mill, String> {
     let catalogue = Catalogue::open(&place.database).await.map_err(|error| error.to_string())?;
     let mut stores = BTreeMap::<StoreName, Arc<dyn Store>>::new();
     for name in [MAIN, REPLICA, CLOUD] {

@@ -17,7 +17,7 @@ use queuekeeper_testkit::wire::{Cut, Point};
 mod moved_on;
 mod setting;
 
-use setting::{ITEMS, Kind, LIMIT, Setting};
+use setting::{ITEMS, LIMIT, LockedItem, Setting};
 
 /// Tries it again until there is a connection.
 async fn connected<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> T {
@@ -55,10 +55,11 @@ async fn a_lock_that_another_made_before_the_answer_to_our_own_came_is_not_taken
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acquired_as_the_connection_was_lost_is_handed_out_by_the_same_session_once() {
-    let trials = [Kind::Job, Kind::Batch, Kind::Request, Kind::Object].into_iter().flat_map(|kind| {
-        let commit = kind.commit();
-        [Point::Unsent(commit), Point::Unanswered(commit), Point::Answered(commit)].map(|point| (kind, point))
-    });
+    let trials =
+        [LockedItem::Job, LockedItem::Batch, LockedItem::Request, LockedItem::Object].into_iter().flat_map(|kind| {
+            let commit = kind.commit();
+            [Point::Unsent(commit), Point::Unanswered(commit), Point::Answered(commit)].map(|point| (kind, point))
+        });
     futures::future::join_all(trials.map(async |(kind, point)| {
         let setting = Setting::new().await;
         let first = setting.cut(point, async || kind.take(&setting.queue).await).await;
@@ -81,7 +82,7 @@ async fn what_was_acquired_as_the_connection_was_lost_is_handed_out_by_the_same_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acquired_as_its_caller_gave_up_waiting_is_handed_out_to_the_next() {
-    for kind in [Kind::Job, Kind::Batch, Kind::Request, Kind::Object] {
+    for kind in [LockedItem::Job, LockedItem::Batch, LockedItem::Request, LockedItem::Object] {
         let setting = Setting::patient().await;
         setting.wire.hold(kind.commit());
         let take = tokio::spawn({
@@ -126,8 +127,10 @@ async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_los
             let is_step = steps == 1;
             // After a step whose answer came, a job needs no look; a batch needs one where it did not come.
             let looks = match kind {
-                Kind::Job | Kind::Batch if !is_step => usize::from(matches!(cut_at(1), Point::Unanswered(_))),
-                Kind::Job | Kind::Batch | Kind::Request | Kind::Object => kind.looks(),
+                LockedItem::Job | LockedItem::Batch if !is_step => {
+                    usize::from(matches!(cut_at(1), Point::Unanswered(_)))
+                }
+                LockedItem::Job | LockedItem::Batch | LockedItem::Request | LockedItem::Object => kind.looks(),
             };
             let point = cut_at(looks + 1);
             let first = async || {
@@ -196,10 +199,10 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
         let setting = Setting::new().await;
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let mark = match kind {
-            Kind::Job => "jid0000000001",
-            Kind::Batch => "bid0000000001",
-            Kind::Request => "small-qid0000000000",
-            Kind::Object => unreachable!("none of the items"),
+            LockedItem::Job => "jid0000000001",
+            LockedItem::Batch => "bid0000000001",
+            LockedItem::Request => "small-qid0000000000",
+            LockedItem::Object => unreachable!("none of the items"),
         };
         assert_eq!(setting.held().await, [mark], "{kind:?}");
         assert_eq!(setting.world.stat(&kind.lock()).await.version, 1, "{kind:?}: no lock from Java has that");
@@ -210,7 +213,7 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
             // Of a batch that is acquired already the state says so.
             assert!(kind.take(queue).await.unwrap().is_none(), "{kind:?}");
         }
-        if kind == Kind::Job {
+        if kind == LockedItem::Job {
             let (_, poll) = other.acquire_job(JobState::Pending, now()).await.unwrap();
             let SkipReason::StillHeld(conflict) = &poll.skipped[0].reason else { panic!("{:?}", poll.skipped) };
             let text = conflict.to_string();
@@ -222,7 +225,7 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
         assert_eq!(conflict.kind, ConflictKind::LockLost { now: None }, "{kind:?}");
         assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{kind:?}");
         assert!(setting.held().await.is_empty(), "{kind:?}");
-        if kind == Kind::Batch {
+        if kind == LockedItem::Batch {
             continue;
         }
         let taken = kind.take(&other).await.unwrap().unwrap();
@@ -245,14 +248,14 @@ async fn a_lock_made_in_place_of_the_one_to_be_released_or_broken_stays() {
         async move { queue.unlock(&lock).await }
     });
     setting.holding().await;
-    setting.retake(Kind::Object).await;
+    setting.retake(LockedItem::Object).await;
     setting.wire.restore();
     assert_eq!(release.await.unwrap().unwrap(), Unlocked::AlreadyGone);
     let theirs = others.find_lock(&mine.path).await.unwrap().unwrap();
     assert_ne!(theirs.session, mine.session);
     // An operator breaks theirs, and we take the object before that arrives.
     let plan = others.plan_break_lock(&theirs).await.unwrap();
-    setting.world.raw.delete(&Kind::Object.lock(), None).await.unwrap();
+    setting.world.raw.delete(&LockedItem::Object.lock(), None).await.unwrap();
     let mine = ours.lock_object(LockFolder::Storage, "ark:/1/2").await.unwrap();
     let error = others.commit(&plan).await.unwrap_err();
     assert!(error.to_string().contains("has another holder"), "{error}");
@@ -285,12 +288,12 @@ const AT_ONCE: usize = 32;
 
 /// Takes an item, releases it where it can be taken again, takes it, changes it, and finishes it, trying again
 /// whatever the connection failed of.
-async fn life(setting: &Setting, kind: Kind) {
+async fn life(setting: &Setting, kind: LockedItem) {
     let take = async || {
         let taken = connected(async || kind.take(&setting.queue).await).await;
         taken.unwrap_or_else(|| panic!("{kind:?}: no one gets it"))
     };
-    if kind != Kind::Batch {
+    if kind != LockedItem::Batch {
         let handle = take().await;
         let unlocked = connected(async || handle.try_unlock(&setting.queue).await).await;
         assert_eq!(unlocked, Unlocked::Released, "{kind:?}");

@@ -28,7 +28,7 @@ pub(super) struct Tree {
 }
 
 /// Where content goes: a name in a directory.
-pub(super) struct Place {
+pub(super) struct NamedEntry {
     directory: OwnedFd,
     name: Vec<u8>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Place {
 /// What is found on the way to a place.
 pub(super) enum Way {
     /// It is free to be taken; a file may be there already.
-    To(Place),
+    To(NamedEntry),
     /// After so many names there is a file, where a directory would have to be.
     File(usize),
 }
@@ -116,8 +116,8 @@ impl Tree {
             };
         }
         let place = match enter(&directory, last) {
-            Ok(own) => Place { directory: own, name: SELF.to_vec() },
-            Err(Errno::NOENT | Errno::NOTDIR) => Place { directory, name: last.clone() },
+            Ok(own) => NamedEntry { directory: own, name: SELF.to_vec() },
+            Err(Errno::NOENT | Errno::NOTDIR) => NamedEntry { directory, name: last.clone() },
             Err(error) => return Err(error.into()),
         };
         Ok(Some(Way::To(place)))
@@ -162,7 +162,7 @@ impl Tree {
     }
 }
 
-impl Place {
+impl NamedEntry {
     /// Renames a file to this place; the answer is the directory that has to be synced.
     pub(super) fn take(&self, from: &Path) -> io::Result<OwnedFd> {
         rustix::fs::renameat(rustix::fs::CWD, from, &self.directory, self.name.as_slice())?;

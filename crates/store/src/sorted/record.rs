@@ -47,11 +47,11 @@ impl Ord for Record {
 #[derive(Default)]
 pub(super) struct Records {
     bytes: Vec<u8>,
-    places: Vec<Place>,
+    places: Vec<RecordSpan>,
 }
 
 /// Where a record lies: its key, and its value behind it.
-struct Place {
+struct RecordSpan {
     start: usize,
     value: usize,
     end: usize,
@@ -62,18 +62,18 @@ impl Records {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.places.push(Place { start, value: start + key.len(), end: self.bytes.len() });
+        self.places.push(RecordSpan { start, value: start + key.len(), end: self.bytes.len() });
     }
 
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
-        let key = |place: &Place| &bytes[place.start..place.value];
+        let key = |place: &RecordSpan| &bytes[place.start..place.value];
         self.places.sort_unstable_by(|one, other| key(one).cmp(key(other)));
     }
 
     /// The key and the value of the record at a place in the order.
     pub(super) fn get(&self, at: usize) -> Option<(&[u8], &[u8])> {
-        let Place { start, value, end } = *self.places.get(at)?;
+        let RecordSpan { start, value, end } = *self.places.get(at)?;
         Some((&self.bytes[start..value], &self.bytes[value..end]))
     }
 
@@ -93,7 +93,7 @@ impl Records {
 
     /// How many bytes of memory they take.
     pub(super) fn size(&self) -> usize {
-        self.bytes.len() + self.places.len() * size_of::<Place>()
+        self.bytes.len() + self.places.len() * size_of::<RecordSpan>()
     }
 
     pub(super) fn clear(&mut self) {

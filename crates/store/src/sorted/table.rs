@@ -17,9 +17,9 @@ const LENGTHS: usize = 8;
 
 /// Sorted records. A clone has the same ones.
 #[derive(Clone)]
-pub(crate) struct Table(Arc<Place>);
+pub(crate) struct Table(Arc<TableData>);
 
-enum Place {
+enum TableData {
     Memory(Records),
     File {
         file: Arc<File>,
@@ -88,7 +88,7 @@ impl Writing<'_> {
         self.flush()?;
         self.blocks.shrink_to_fit();
         let file = Arc::clone(&self.spill.file);
-        Ok(Table(Arc::new(Place::File { file, blocks: self.blocks, end: self.spill.end })))
+        Ok(Table(Arc::new(TableData::File { file, blocks: self.blocks, end: self.spill.end })))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -103,7 +103,7 @@ impl Table {
     /// Records that are sorted, in memory.
     pub(super) fn in_memory(mut records: Records) -> Self {
         records.shrink();
-        Self(Arc::new(Place::Memory(records)))
+        Self(Arc::new(TableData::Memory(records)))
     }
 
     pub(super) fn scan(&self) -> Scan {
@@ -124,8 +124,8 @@ impl Scan {
     /// Goes forward to the first record whose key is not below this one.
     pub(super) fn seek(&mut self, key: &[u8]) -> io::Result<()> {
         match &*self.table.0 {
-            Place::Memory(records) => self.next = self.next.max(records.place(key)),
-            Place::File { blocks, .. } => {
+            TableData::Memory(records) => self.next = self.next.max(records.place(key)),
+            TableData::File { blocks, .. } => {
                 // A key may come several times, and then begins before the block that begins with it.
                 let holding = blocks.partition_point(|block| *block.first_key < *key).saturating_sub(1);
                 if (self.next..blocks.len()).contains(&holding) {
@@ -144,7 +144,7 @@ impl Scan {
 
     /// The key and the value of the next record, without going on.
     fn current(&mut self) -> io::Result<Option<(&[u8], &[u8])>> {
-        if let Place::File { blocks, .. } = &*self.table.0
+        if let TableData::File { blocks, .. } = &*self.table.0
             && self.at == self.block.len()
         {
             if self.next == blocks.len() {
@@ -153,21 +153,21 @@ impl Scan {
             self.load(self.next)?;
         }
         match &*self.table.0 {
-            Place::Memory(records) => Ok(records.get(self.next)),
-            Place::File { .. } => parse(&self.block[self.at..]).ok_or_else(changed).map(Some),
+            TableData::Memory(records) => Ok(records.get(self.next)),
+            TableData::File { .. } => parse(&self.block[self.at..]).ok_or_else(changed).map(Some),
         }
     }
 
     /// Passes over a record whose key and value have this length together.
     fn skip(&mut self, length: usize) {
         match &*self.table.0 {
-            Place::Memory(_) => self.next += 1,
-            Place::File { .. } => self.at += LENGTHS + length,
+            TableData::Memory(_) => self.next += 1,
+            TableData::File { .. } => self.at += LENGTHS + length,
         }
     }
 
     fn load(&mut self, number: usize) -> io::Result<()> {
-        let Place::File { file, blocks, end } = &*self.table.0 else { return Ok(()) };
+        let TableData::File { file, blocks, end } = &*self.table.0 else { return Ok(()) };
         let start = blocks[number].start;
         let end = blocks.get(number + 1).map_or(*end, |block| block.start);
         self.block.resize(usize::try_from(end - start).map_err(io::Error::other)?, 0);

@@ -8,7 +8,7 @@ use queuekeeper_store::store::{CommitGuard, Condition, EntityTag, Item, Put, Use
 use queuekeeper_store::{Algorithm, Digests, Error, ErrorKind, Hashers, Store as _};
 
 use super::setup::{chunks, item, setup, sha256};
-use crate::support::memory::{Kind, MemoryStore};
+use crate::support::memory::{MemoryStore, StoreKind};
 
 fn changes(events: &[(queuekeeper_store::audit::Intent, Settlement)]) -> Vec<Change> {
     let change = |(_, settlement): &(_, Settlement)| match settlement {
@@ -24,7 +24,7 @@ fn is_precondition<T>(result: Result<T, Error>) -> bool {
 
 #[tokio::test]
 async fn a_callers_condition_keeps_its_meaning() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     let tag = setup.store.plant(&item("a"), b"content");
     let other = EntityTag("another".to_owned());
     let put = |condition| Put { condition, ..Put::default() };
@@ -48,7 +48,7 @@ async fn a_callers_condition_keeps_its_meaning() {
 
 #[tokio::test]
 async fn known_content_that_may_not_be_written_has_no_intent_that_a_crash_could_leave() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("a"), b"content");
     let mut hashers = Hashers::new([Algorithm::Sha256]);
     hashers.update(b"content");
@@ -74,7 +74,7 @@ impl CommitGuard for Intruder {
 #[tokio::test]
 async fn what_another_program_writes_meanwhile_is_not_overwritten_where_the_store_holds_conditions() {
     for conditions in [true, false] {
-        let setup = setup(Kind { conditions, ..Kind::default() });
+        let setup = setup(StoreKind { conditions, ..StoreKind::default() });
         setup.store.plant(&item("other"), b"");
         let guard: Arc<dyn CommitGuard> = Arc::new(Intruder(setup.store.clone(), item("a")));
         let put = Put { guard: Some(guard), ..Put::default() };
@@ -96,7 +96,7 @@ async fn what_another_program_writes_meanwhile_is_not_overwritten_where_the_stor
 
 #[tokio::test]
 async fn an_event_has_the_tag_size_and_digests_and_the_caller_those_that_they_asked_for() {
-    let setup = setup(Kind { checksums: vec![], ..Kind::default() });
+    let setup = setup(StoreKind { checksums: vec![], ..StoreKind::default() });
     setup.store.plant(&item("other"), b"");
     let put = Put { compute: vec![Algorithm::Md5], ..Put::default() };
     let written = setup.audited.put(&item("a"), chunks(b"content"), put).await.expect("it is written");
@@ -121,7 +121,7 @@ async fn a_callers_own_gate_stops_the_change_without_a_record() {
             Err(format!("{size} bytes, {} digests", digests.iter().count()))
         }
     }
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("other"), b"");
     let put = Put { guard: Some(Arc::new(Closed)), ..Put::default() };
     let error = setup.audited.put(&item("a"), chunks(b"content"), put).await.expect_err("the guard refuses");

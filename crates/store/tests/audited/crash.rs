@@ -10,7 +10,7 @@ use queuekeeper_store::{Algorithm, Error, SpaceName, Store};
 use tokio::time::advance;
 
 use super::setup::{Setup, TIMING, another, chunks, item, setup, space};
-use crate::support::memory::{Kind, MemoryStore};
+use crate::support::memory::{MemoryStore, StoreKind};
 
 pub(super) type Operation = for<'a> fn(&'a dyn Store) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>;
 
@@ -44,12 +44,12 @@ pub(super) const OPERATIONS: [(&str, Operation); 9] = [
 ];
 
 /// Kinds of stores that differ in what a look at them shows.
-fn kinds() -> Vec<Kind> {
+fn kinds() -> Vec<StoreKind> {
     let mut kinds = Vec::new();
     for checksums in [vec![Algorithm::Sha256], vec![Algorithm::Crc32], vec![]] {
         for conditions in [true, false] {
             for (tags_by_content, uploads) in [(true, true), (false, false)] {
-                kinds.push(Kind { checksums: checksums.clone(), conditions, tags_by_content, uploads });
+                kinds.push(StoreKind { checksums: checksums.clone(), conditions, tags_by_content, uploads });
             }
         }
     }
@@ -57,7 +57,7 @@ fn kinds() -> Vec<Kind> {
 }
 
 /// A store with some items, all of them recorded.
-async fn filled(kind: &Kind) -> Setup {
+async fn filled(kind: &StoreKind) -> Setup {
     let setup = setup(kind.clone());
     setup.audited.create_space(&space()).await.expect("a space is made");
     setup.audited.create_space(&"empty".parse().expect("a valid name")).await.expect("a space is made");
@@ -174,7 +174,7 @@ async fn who_resolves_may_die_too() {
 /// replaced cannot be known.
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_told_is_observed() {
-    let kind = Kind { tags_by_content: true, ..Kind::default() };
+    let kind = StoreKind { tags_by_content: true, ..StoreKind::default() };
     let mut seen = Vec::new();
     for stop in 0..12 {
         let setup = filled(&kind).await;
@@ -200,7 +200,7 @@ async fn what_cannot_be_told_is_observed() {
 /// A foreign change between the death and the resolution.
 #[tokio::test(start_paused = true)]
 async fn what_someone_else_wrote_meanwhile_is_observed() {
-    let setup = filled(&Kind::default()).await;
+    let setup = filled(&StoreKind::default()).await;
     // Its intent and its digests are written, its content is not.
     setup.steps.stop_after(4);
     setup.steps.run(setup.audited.put(&item("old"), chunks(b"mine"), Put::default())).await;

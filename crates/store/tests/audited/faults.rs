@@ -11,7 +11,7 @@ use queuekeeper_testkit::faulty::{Fault, Faulty, Rule};
 use tokio::time::advance;
 
 use super::setup::{TIMING, chunks, item, setup};
-use crate::support::memory::Kind;
+use crate::support::memory::StoreKind;
 
 #[derive(Clone, Copy, Debug)]
 enum Change {
@@ -71,8 +71,8 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         runtime.block_on(async {
-            let checksums = if kept { Kind::default().checksums } else { vec![] };
-            let setup = setup(Kind { checksums, tags_by_content, ..Kind::default() });
+            let checksums = if kept { StoreKind::default().checksums } else { vec![] };
+            let setup = setup(StoreKind { checksums, tags_by_content, ..StoreKind::default() });
             setup.audited.create_space(&item("a").space).await.unwrap();
             let (faulty, faults) = Faulty::new(setup.store.clone());
             let capabilities = setup.store.capabilities();

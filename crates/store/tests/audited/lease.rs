@@ -11,7 +11,7 @@ use tokio::time::{Instant, advance, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::setup::{Setup, TIMING, another, chunks, item, setup};
-use crate::support::memory::Kind;
+use crate::support::memory::StoreKind;
 
 /// Content that takes its time: one byte each ten seconds.
 fn slow(bytes: usize) -> Chunks {
@@ -23,7 +23,7 @@ fn slow(bytes: usize) -> Chunks {
 }
 
 fn setup_with_space() -> Setup {
-    let setup = setup(Kind { uploads: true, ..Kind::default() });
+    let setup = setup(StoreKind { uploads: true, ..StoreKind::default() });
     setup.store.plant(&item("other"), b"");
     setup
 }

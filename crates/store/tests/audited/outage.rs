@@ -6,12 +6,12 @@ use queuekeeper_store::{ErrorKind, Store as _};
 use tokio::time::{Instant, advance, sleep};
 
 use super::setup::{TIMING, chunks, item, setup, space};
-use crate::support::memory::{Kind, Lost};
+use crate::support::memory::{Lost, StoreKind};
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_found_by_a_look() {
     for checksums in [vec![queuekeeper_store::Algorithm::Sha256], vec![]] {
-        let setup = setup(Kind { checksums, ..Kind::default() });
+        let setup = setup(StoreKind { checksums, ..StoreKind::default() });
         let store = &setup.audited;
         setup.store.lose(Lost::Answer);
         assert!(store.create_space(&space()).await.is_ok_and(|made| made));
@@ -26,7 +26,7 @@ async fn a_lost_answer_is_found_by_a_look() {
         setup.assert_recorded("lost answers");
         assert_eq!((setup.sink.events().len(), setup.sink.open_intents()), (4, vec![]));
     }
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("a"), b"content");
     setup.store.lose(Lost::Answer);
     let user = UserProperties { content_type: Some("text/plain".to_owned()), ..UserProperties::default() };
@@ -36,7 +36,7 @@ async fn a_lost_answer_is_found_by_a_look() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_may_still_arrive_is_left_to_the_end_of_the_lease() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("other"), b"");
     setup.store.lose(Lost::Request);
     let error = setup.put("a", chunks(b"content"), Put::default()).await.expect_err("no answer");
@@ -52,7 +52,7 @@ async fn a_request_that_may_still_arrive_is_left_to_the_end_of_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn without_the_audit_log_nothing_is_changed() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("a"), b"content");
     setup.sink.set_away(true);
     let before = setup.store.contents();
@@ -71,7 +71,7 @@ const WRITES_BEFORE_SETTLING: usize = 2;
 
 #[tokio::test(start_paused = true)]
 async fn the_audit_log_may_be_away_for_a_moment_after_the_change() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("other"), b"");
     setup.sink.go_away_after(WRITES_BEFORE_SETTLING);
     let come_back = async {
@@ -85,7 +85,7 @@ async fn the_audit_log_may_be_away_for_a_moment_after_the_change() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_recorded_for_long_is_said_to_be_done_and_recorded_later() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("other"), b"");
     setup.sink.go_away_after(WRITES_BEFORE_SETTLING);
     let began = Instant::now();

@@ -4,7 +4,7 @@ use queuekeeper_store::store::{Condition, Item, Put, UserProperties};
 use queuekeeper_store::{Error, ErrorKind, SpaceName, Store as _};
 
 use super::setup::{another, chunks, item, setup, space};
-use crate::support::memory::Kind;
+use crate::support::memory::StoreKind;
 
 fn is_refused<T>(result: Result<T, Error>) -> bool {
     result.is_err_and(|error| matches!(error.kind, ErrorKind::Reserved(_)))
@@ -12,7 +12,7 @@ fn is_refused<T>(result: Result<T, Error>) -> bool {
 
 #[tokio::test]
 async fn reserved_spaces_are_changed_by_their_owner_alone() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     let names = ["x-aside", "policies", "account1.x-reports"];
     let [aside, policies, reports]: [SpaceName; 3] = names.map(|name| name.parse().expect("a valid name"));
     setup.store.plant(&item("a"), b"content");
@@ -48,7 +48,7 @@ async fn reserved_spaces_are_changed_by_their_owner_alone() {
 
 #[tokio::test]
 async fn what_changes_nothing_is_neither_called_nor_recorded() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.store.plant(&item("a"), b"content");
     setup.steps.stop_after(0);
     assert!(setup.audited.create_space(&space()).await.is_ok_and(|made| !made));
@@ -61,7 +61,7 @@ async fn what_changes_nothing_is_neither_called_nor_recorded() {
 
 #[tokio::test]
 async fn what_is_missing_is_named_before_anything_is_written() {
-    let setup = setup(Kind::default());
+    let setup = setup(StoreKind::default());
     setup.steps.stop_after(0);
     let kind = |result: Result<(), Error>| result.expect_err("it is missing").to_string();
     let put = setup.audited.put(&item("a"), chunks(b"content"), Put::default()).await.map(drop);

@@ -11,7 +11,7 @@ use queuekeeper_store::audited::{Audited, Timing};
 use queuekeeper_store::store::{Chunks, Item, Put, Written};
 use queuekeeper_store::{Algorithm, Error, Hashers, SpaceName, Store as _};
 
-use crate::support::memory::{Kind, MemoryStore};
+use crate::support::memory::{MemoryStore, StoreKind};
 use crate::support::sink::MemorySink;
 use crate::support::steps::Steps;
 
@@ -25,7 +25,7 @@ pub(super) struct Setup {
     pub(super) audited: Audited<MemoryStore>,
 }
 
-pub(super) fn setup(kind: Kind) -> Setup {
+pub(super) fn setup(kind: StoreKind) -> Setup {
     let steps = Steps::default();
     let store = Arc::new(MemoryStore::new("memory", kind, steps.clone()));
     let sink = Arc::new(MemorySink::new(steps.clone()));

@@ -8,11 +8,11 @@ use queuekeeper_store::Item;
 use queuekeeper_store::ocfl::{Abandoned, Object, Repaired};
 
 use crate::helpers::{Files, ID, export, files, job, make, memory, read_all, validate};
-use crate::memory::{Kind, MemoryStore};
+use crate::memory::{MemoryStore, StoreKind};
 use crate::steps::Steps;
 
-fn kinds() -> [Kind; 2] {
-    [Kind::default(), Kind { tags_by_content: true, ..Kind::default() }]
+fn kinds() -> [StoreKind; 2] {
+    [StoreKind::default(), StoreKind { tags_by_content: true, ..StoreKind::default() }]
 }
 
 fn first() -> Files {
@@ -25,7 +25,7 @@ fn second() -> Files {
 
 /// What a run that is stopped after so many steps leaves; `None` where it ends before.
 async fn stopped(
-    kind: Kind,
+    kind: StoreKind,
     has_first: bool,
     steps_taken: usize,
 ) -> Option<(std::sync::Arc<MemoryStore>, Steps, Object)> {
@@ -106,7 +106,7 @@ async fn killed_at_any_write_a_writer_is_repaired_or_followed_by_another_and_the
         let after = [before.clone(), vec![second()]].concat();
         let third = files([("other", "5")]);
         let mut step = 0;
-        while let Some((store, _, object)) = stopped(Kind::default(), has_first, step).await {
+        while let Some((store, _, object)) = stopped(StoreKind::default(), has_first, step).await {
             let what = format!("repaired-{has_first}-step-{step}");
             let seen = read_all(&object).await;
             let unplanned = store.contents();
@@ -128,7 +128,7 @@ async fn killed_at_any_write_a_writer_is_repaired_or_followed_by_another_and_the
             trees.add(what, &store);
 
             // Another writer, without a repair, finishes or replaces what was left.
-            let (store, _, object) = stopped(Kind::default(), has_first, step).await.unwrap();
+            let (store, _, object) = stopped(StoreKind::default(), has_first, step).await.unwrap();
             let what = format!("followed-{has_first}-step-{step}");
             make(&object, job(3), &third).await.unwrap();
             let made = read_all(&object).await;
@@ -148,11 +148,11 @@ async fn killed_at_any_write_a_writer_is_repaired_or_followed_by_another_and_the
 async fn a_repair_and_a_follower_that_are_killed_at_any_write_can_be_repeated() {
     for has_first in [false, true] {
         let mut step = 0;
-        while stopped(Kind::default(), has_first, step).await.is_some() {
+        while stopped(StoreKind::default(), has_first, step).await.is_some() {
             for repairs in [true, false] {
                 let mut second_step = 0;
                 loop {
-                    let (_, steps, object) = stopped(Kind::default(), has_first, step).await.unwrap();
+                    let (_, steps, object) = stopped(StoreKind::default(), has_first, step).await.unwrap();
                     steps.stop_after(second_step);
                     let wanted = files([("other", "5")]);
                     let ended = if repairs {
@@ -178,7 +178,7 @@ async fn a_repair_and_a_follower_that_are_killed_at_any_write_can_be_repeated() 
 
 #[tokio::test]
 async fn content_of_a_writer_that_may_be_alive_is_left_alone() {
-    let (store, _, object) = stopped(Kind::default(), true, 3).await.unwrap();
+    let (store, _, object) = stopped(StoreKind::default(), true, 3).await.unwrap();
     let before = store.contents();
     let an_hour_ago = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
     assert!(object.idle_since(an_hour_ago).await.unwrap().is_empty());

@@ -7,10 +7,10 @@ use queuekeeper_store::ocfl::{Abandoned, Object, OcflError, Root};
 use queuekeeper_store::{Item, Store as _};
 
 use crate::helpers::{ID, assert_valid, files, job, make, memory, read_all};
-use crate::memory::{Kind, MemoryStore};
+use crate::memory::{MemoryStore, StoreKind};
 
 async fn two_versions() -> (Arc<MemoryStore>, Root, Object) {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     make(&object, job(1), &files([("a", "1"), ("b", "2")])).await.unwrap();
     make(&object, job(2), &files([("a", "3")])).await.unwrap();

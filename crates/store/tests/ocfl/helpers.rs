@@ -12,7 +12,7 @@ use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Object, OcflError, Roo
 use queuekeeper_store::{Algorithm, Digests, Hashers, Item, Store};
 use uuid::Uuid;
 
-use crate::memory::{Kind, MemoryStore};
+use crate::memory::{MemoryStore, StoreKind};
 use crate::steps::Steps;
 
 pub(crate) const ID: &str = "ark:/99999/fk4w95qx0v";
@@ -25,7 +25,7 @@ pub(crate) fn files<const N: usize>(files: [(&str, &str); N]) -> Files {
 }
 
 /// A store in memory with the steps at which it stops, and a storage root in it.
-pub(crate) async fn memory(kind: Kind) -> (Arc<MemoryStore>, Steps, Root) {
+pub(crate) async fn memory(kind: StoreKind) -> (Arc<MemoryStore>, Steps, Root) {
     let steps = Steps::default();
     let store = Arc::new(MemoryStore::new("memory", kind, steps.clone()));
     let root = Root::open(store.clone() as Arc<dyn Store>, "objects".parse().unwrap()).await.unwrap();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use queuekeeper_store::ocfl::{Abandoned, Start};
 
 use crate::helpers::{Files, ID, begin, content, job, memory, paths, read_all, undigested};
-use crate::memory::Kind;
+use crate::memory::StoreKind;
 
 #[derive(Clone, Debug)]
 enum Change {
@@ -47,7 +47,7 @@ fn file(byte: u8, is_known: bool) -> (Vec<u8>, queuekeeper_store::ocfl::NewFile)
 }
 
 async fn run(changes: Vec<Change>) {
-    let (_, _, root) = memory(Kind { tags_by_content: true, ..Kind::default() }).await;
+    let (_, _, root) = memory(StoreKind { tags_by_content: true, ..StoreKind::default() }).await;
     let object = root.object(ID).unwrap();
     let mut versions: Vec<Files> = Vec::new();
     let mut number = 1;

@@ -3,12 +3,12 @@
 use queuekeeper_store::ocfl::{Abandoned, Object, Repaired, Start};
 
 use crate::helpers::{ID, assert_valid, begin, content, files, job, make, memory, read_all, undigested};
-use crate::memory::{Kind, Lost};
+use crate::memory::{Lost, StoreKind};
 
 #[tokio::test]
 async fn of_two_writers_one_makes_the_version_and_the_other_begins_again() {
     for has_first in [false, true] {
-        let (store, _, root) = memory(Kind::default()).await;
+        let (store, _, root) = memory(StoreKind::default()).await;
         let object = root.object(ID).unwrap();
         if has_first {
             make(&object, job(1), &files([("a", "1")])).await.unwrap();
@@ -40,7 +40,7 @@ async fn of_two_writers_one_makes_the_version_and_the_other_begins_again() {
 /// A process that was stopped for longer than its session, and goes on while its job was taken over.
 #[tokio::test]
 async fn a_job_that_runs_twice_at_once_makes_one_version() {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     make(&object, job(1), &files([("a", "1")])).await.unwrap();
     let mut sleeper = begin(&object, job(2), Start::Head).await;
@@ -71,7 +71,7 @@ async fn a_job_that_runs_twice_at_once_makes_one_version() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ten_writers_at_once_make_ten_versions() {
-    let (store, _, root) = memory(Kind { tags_by_content: true, ..Kind::default() }).await;
+    let (store, _, root) = memory(StoreKind { tags_by_content: true, ..StoreKind::default() }).await;
     let object = root.object(ID).unwrap();
     let write = async |object: Object, number: u128| {
         loop {
@@ -101,7 +101,7 @@ async fn ten_writers_at_once_make_ten_versions() {
 #[tokio::test]
 async fn a_lost_answer_makes_no_second_version_and_loses_none() {
     for lost in [Lost::Answer, Lost::Request] {
-        let (store, _, root) = memory(Kind::default()).await;
+        let (store, _, root) = memory(StoreKind::default()).await;
         let object = root.object(ID).unwrap();
         make(&object, job(1), &files([("a", "1")])).await.unwrap();
         let mut writer = begin(&object, job(2), Start::Head).await;
@@ -122,7 +122,7 @@ async fn a_lost_answer_makes_no_second_version_and_loses_none() {
 /// What lies under a job's key from an earlier attempt may be the same content, or another.
 #[tokio::test]
 async fn what_an_earlier_attempt_stored_is_used_where_it_is_the_same() {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     let mut dead = begin(&object, job(1), Start::Head).await;
     for (path, bytes) in [("same", "1"), ("changed", "2"), ("undigested", "3"), ("gone", "4"), ("file", "5")] {

@@ -10,7 +10,7 @@ use crate::helpers::{
     ID, assert_valid, begin, content, files, job, make, memory, new_version, paths, read_all, read_version, undigested,
     validate_by_ocfl_py,
 };
-use crate::memory::Kind;
+use crate::memory::StoreKind;
 
 /// Names that some stores could not hold, beside plain ones.
 const ODD: [&str; 12] = [
@@ -97,7 +97,7 @@ async fn versions_in_a_directory_are_read_back_and_valid_to_another_validator() 
 
 #[tokio::test]
 async fn a_job_makes_one_version_however_often_it_is_begun() {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     let wanted = files([("a", "1"), ("b/c", "2")]);
     assert_eq!(make(&object, job(1), &wanted).await.unwrap(), 1);
@@ -111,7 +111,7 @@ async fn a_job_makes_one_version_however_often_it_is_begun() {
 
 #[tokio::test]
 async fn many_files_are_stored_at_a_time() {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     let mut writer = begin(&object, job(1), Start::Head).await;
     writer.add("n/0", content(b"before")).await.unwrap();
@@ -133,7 +133,7 @@ async fn many_files_are_stored_at_a_time() {
 
 #[tokio::test]
 async fn wrong_content_and_impossible_paths_are_refused_and_leave_the_version_as_it_was() {
-    let (store, _, root) = memory(Kind::default()).await;
+    let (store, _, root) = memory(StoreKind::default()).await;
     let object = root.object(ID).unwrap();
     make(&object, job(1), &files([("a", "1"), ("b/c", "2")])).await.unwrap();
     let mut writer = begin(&object, job(2), Start::Head).await;
@@ -173,7 +173,7 @@ async fn wrong_content_and_impossible_paths_are_refused_and_leave_the_version_as
 
 #[tokio::test]
 async fn a_space_that_holds_something_else_is_no_storage_root() {
-    let (store, _, _) = memory(Kind::default()).await;
+    let (store, _, _) = memory(StoreKind::default()).await;
     let open = async |space: &str| Root::open(store.clone(), space.parse().unwrap()).await;
     let item = |space: &str, key: &str| queuekeeper_store::Item::new(space.parse().unwrap(), key.parse().unwrap());
     store.plant(&item("other", "a"), b"1");
@@ -200,6 +200,6 @@ async fn a_space_that_holds_something_else_is_no_storage_root() {
 }
 
 fn memory_without_conditions() -> Arc<dyn Store> {
-    let kind = Kind { conditions: false, ..Kind::default() };
+    let kind = StoreKind { conditions: false, ..StoreKind::default() };
     Arc::new(crate::memory::MemoryStore::new("weak", kind, crate::steps::Steps::default()))
 }

@@ -23,7 +23,7 @@ use super::steps::Steps;
 
 /// What kind of store it is.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct StoreKind {
     /// The checksums that it keeps.
     pub(crate) checksums: Vec<Algorithm>,
     /// Whether conditions hold.
@@ -34,7 +34,7 @@ pub(crate) struct Kind {
     pub(crate) uploads: bool,
 }
 
-impl Default for Kind {
+impl Default for StoreKind {
     fn default() -> Self {
         Self { checksums: vec![Algorithm::Sha256], conditions: true, tags_by_content: false, uploads: false }
     }
@@ -52,7 +52,7 @@ pub(crate) enum Lost {
 /// A store in memory.
 pub(crate) struct MemoryStore {
     name: StoreName,
-    kind: Kind,
+    kind: StoreKind,
     steps: Steps,
     state: Mutex<State>,
 }
@@ -91,7 +91,7 @@ impl State {
 
     fn write(
         &mut self,
-        kind: &Kind,
+        kind: &StoreKind,
         item: &Item,
         bytes: Bytes,
         user: UserProperties,
@@ -117,7 +117,7 @@ impl State {
 
 impl MemoryStore {
     /// An empty store that stops with these steps: each write has one before it changes anything, and one behind.
-    pub(crate) fn new(name: &str, kind: Kind, steps: Steps) -> Self {
+    pub(crate) fn new(name: &str, kind: StoreKind, steps: Steps) -> Self {
         Self { name: name.parse().expect("a valid name"), kind, steps, state: Mutex::default() }
     }
 

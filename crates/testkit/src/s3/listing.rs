@@ -88,14 +88,14 @@ fn above_all(prefix: &[u8]) -> Vec<u8> {
 }
 
 /// What a page has of a key.
-pub(super) enum Row {
+pub(super) enum ListedEntry {
     Key(Vec<u8>, Version, Arc<Object>),
     Prefix(Vec<u8>),
 }
 
 /// A page.
 pub(super) struct Page {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ListedEntry>,
     /// Where the next one begins; none after the last.
     pub(super) next: Option<Start>,
 }
@@ -150,11 +150,11 @@ impl Query {
                     return page;
                 }
                 if let Some(prefix) = self.common_prefix(key) {
-                    page.rows.push(Row::Prefix(prefix.clone()));
+                    page.rows.push(ListedEntry::Prefix(prefix.clone()));
                     jump = Some(Start::AfterPrefix(prefix));
                     break;
                 }
-                page.rows.push(Row::Key(key.clone(), version.clone(), Arc::clone(object)));
+                page.rows.push(ListedEntry::Key(key.clone(), version.clone(), Arc::clone(object)));
                 at = Start::After(key.clone());
             }
             match jump {
@@ -181,8 +181,8 @@ impl Page {
         let (mut objects, mut prefixes) = (Vec::new(), Vec::new());
         for row in self.rows {
             match row {
-                Row::Prefix(prefix) => prefixes.push(CommonPrefix { prefix: Some(encoding.text(&prefix)) }),
-                Row::Key(key, version, object) => objects.push(ListedObject {
+                ListedEntry::Prefix(prefix) => prefixes.push(CommonPrefix { prefix: Some(encoding.text(&prefix)) }),
+                ListedEntry::Key(key, version, object) => objects.push(ListedObject {
                     key: Some(encoding.text(&key)),
                     size: Some(object.size.cast_signed()),
                     e_tag: Some(ETag::Strong(object.etag.clone())),

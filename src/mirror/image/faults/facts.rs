@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use super::Faults;
 use crate::mirror::image::Image;
-use crate::mirror::image::row::{LockStat, Rest, Row, text};
+use crate::mirror::image::row::{JobRow, LockStat, Rest, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use queuekeeper_queue::fault::{
@@ -88,12 +88,12 @@ impl Image {
     pub(super) fn job_findings(
         &self,
         id: JobId,
-        row: Option<Row<'_>>,
+        row: Option<JobRow<'_>>,
         limits: &Limits,
         sink: &mut dyn FnMut(Finding<'_>),
     ) {
         let rest = Rest::unknown();
-        let row = row.unwrap_or(Row::absent(&rest));
+        let row = row.unwrap_or(JobRow::absent(&rest));
         let (entry, reference) = (row.entry_name(), row.reference_of());
         let entries = together(entry.as_slice(), self.jobs.odd_entries(id));
         let references = together(reference.as_slice(), self.jobs.odd_references(id));
@@ -205,7 +205,7 @@ impl Image {
     }
 
     /// The name under which the object of a job in Storing is locked.
-    pub(super) fn stored_name(row: Row<'_>) -> Option<String> {
+    pub(super) fn stored_name(row: JobRow<'_>) -> Option<String> {
         if row.standing.state != Some(JobState::Storing) {
             return None;
         }

@@ -5,7 +5,7 @@ use hashbrown::HashSet;
 use super::Faults;
 use super::facts::{JOBS_LOOKED_AT, NODES};
 use crate::mirror::image::Image;
-use crate::mirror::image::row::{Row, UNKNOWN_MS};
+use crate::mirror::image::row::{JobRow, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
@@ -113,7 +113,7 @@ impl Image {
         let folder = format!("{}/", Path::StateFolder(state.into()));
         let misnamed =
             self.unexpected.range(Box::from(&*folder)..).next().is_some_and(|path| path.starts_with(&folder));
-        let suspects = |row: Row<'_>| {
+        let suspects = |row: JobRow<'_>| {
             let suspicions = faults.suspects.of(&Path::Job(row.id()));
             suspicions.iter().any(|suspicion| blocks(suspicion.fault, row, state))
         };

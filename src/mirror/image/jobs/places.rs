@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::Jobs;
 use super::odd::{holds, set_odd};
-use crate::mirror::image::row::{Rest, Row};
+use crate::mirror::image::row::{JobRow, Rest};
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{EntryName, StateFolder};
 use queuekeeper_queue::state::{JobState, Outcome};
@@ -106,7 +106,7 @@ impl Jobs {
 
     /// The queue entries of a job, in no order.
     pub(in crate::mirror::image) fn entries(&self, job: JobId) -> impl Iterator<Item = (StateFolder, EntryName)> {
-        let own = self.get(job).and_then(Row::entry_name);
+        let own = self.get(job).and_then(JobRow::entry_name);
         own.into_iter().chain(self.odd_entries(job).iter().cloned())
     }
 
@@ -117,7 +117,7 @@ impl Jobs {
 
     /// The batch references of a job, in no order.
     pub(in crate::mirror::image) fn references(&self, job: JobId) -> impl Iterator<Item = (BatchId, Outcome)> {
-        let own = self.get(job).and_then(Row::reference_of);
+        let own = self.get(job).and_then(JobRow::reference_of);
         own.into_iter().chain(self.odd_references(job).iter().copied())
     }
 

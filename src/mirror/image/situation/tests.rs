@@ -291,7 +291,7 @@ impl Plain<'_> {
         );
     }
 
-    fn check_head(&self, state: JobState, found: Option<&Head>) {
+    fn check_head(&self, state: JobState, found: Option<&QueueHead>) {
         let folder = StateFolder::from(state);
         let entries = self.entries(state);
         let mut jobs = entries.iter().filter_map(|entry| Some((*entry, self.job(entry.job)?)));
@@ -301,7 +301,7 @@ impl Plain<'_> {
             let stops = |fault: Fault| fault == Fault::UnloadableJob || is_orphan(fault);
             let fault = faults.into_iter().find(|found| stops(found.fault))?;
             let entry = Path::Entry(folder, entry);
-            Some(Head { entry, job: job.id, job_state: job.state, fault: fault.fault, since: fault.since })
+            Some(QueueHead { entry, job: job.id, job_state: job.state, fault: fault.fault, since: fault.since })
         });
         assert_eq!(found, expected.as_ref(), "{state}");
     }

@@ -14,7 +14,7 @@ const LONG: usize = 160;
 
 /// A job as the list shows it.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct JobRow {
     pub(super) id: String,
     pub(super) href: String,
     pub(super) state: String,
@@ -41,7 +41,7 @@ pub(super) struct Row {
     pub(super) is_chosen: bool,
 }
 
-impl Row {
+impl JobRow {
     pub(super) fn new(item: &JobItem, root: &str, now: Timestamp) -> Self {
         let (state, class) = state_tag::<JobState>(item.state, item.odd_status.as_deref());
         let batch = item.batch.clone().unwrap_or_default();

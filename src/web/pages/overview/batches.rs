@@ -8,14 +8,14 @@ use crate::views::show::{Count, counted};
 /// The batches in progress that are shown, and how many are not.
 #[derive(Debug)]
 pub(super) struct Batches {
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<OverviewBatchRow>,
     /// How many more there are, in words; empty where all are shown.
     pub(super) more: String,
 }
 
 /// One batch.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct OverviewBatchRow {
     pub(super) batch: String,
     pub(super) deposit: String,
     pub(super) owner: String,
@@ -42,7 +42,7 @@ impl Batches {
     }
 }
 
-fn row(batch: &BatchInWork, now: Timestamp) -> Row {
+fn row(batch: &BatchInWork, now: Timestamp) -> OverviewBatchRow {
     let deposit = [&batch.filename, &batch.title].into_iter().find(|text| !text.is_empty());
     let owner: Vec<&str> =
         [&*batch.collection, &*batch.submitter].into_iter().filter(|text| !text.is_empty()).collect();
@@ -61,7 +61,7 @@ fn row(batch: &BatchInWork, now: Timestamp) -> Row {
         }
         x += width;
     }
-    Row {
+    OverviewBatchRow {
         batch: batch.batch.clone(),
         deposit: deposit.cloned().unwrap_or_default(),
         owner: owner.join(" · "),

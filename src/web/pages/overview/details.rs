@@ -18,14 +18,14 @@ pub(super) struct Details {
     pub(super) stops: Vec<Stop>,
     /// How many collections are held beyond those that are named; empty for none.
     pub(super) more_held: String,
-    pub(super) locks: Vec<Line>,
-    pub(super) batches: Vec<Line>,
+    pub(super) locks: Vec<CountLine>,
+    pub(super) batches: Vec<CountLine>,
     pub(super) access: Vec<AccessLine>,
 }
 
 /// A name, how many, and since when the oldest is there.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct CountLine {
     pub(super) name: &'static str,
     pub(super) count: String,
     pub(super) is_empty: bool,
@@ -75,7 +75,7 @@ impl Stop {
 pub(super) struct AccessLine {
     /// Empty where the line before has said it.
     pub(super) queue: &'static str,
-    pub(super) line: Line,
+    pub(super) line: CountLine,
     pub(super) size: Size,
 }
 
@@ -95,8 +95,12 @@ impl Details {
         let queues = overview.queues.iter().map(|queue| Stop::queue(queue, now));
         let held = overview.held.iter().map(|held| Stop::collection(held, now));
         let more_held = overview.collections_held.saturating_sub(overview.held.len() as u64);
-        let line =
-            |name, count, at| Line { name, count: Count(count).to_string(), is_empty: count == 0, oldest: moment(at) };
+        let line = |name, count, at| CountLine {
+            name,
+            count: Count(count).to_string(),
+            is_empty: count == 0,
+            oldest: moment(at),
+        };
         let locks = overview.locks.iter().map(|locks| line(locks.title, locks.count, locks.oldest_created));
         let batches = overview.batch_states.iter().map(|items| line(items.name, items.count, items.oldest_entered));
         let mut last = "";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::json::{elements, example, members, referred, text};
-use super::schema::{Kind, Word, words};
+use super::schema::{SchemaKind, Word, words};
 
 #[derive(Debug)]
 pub(super) struct Operation {
@@ -35,7 +35,7 @@ pub(super) struct Body {
 pub(super) struct Parameter {
     pub(super) name: String,
     pub(super) is_needed: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: SchemaKind,
     pub(super) description: Vec<Word>,
     pub(super) allowed: Vec<String>,
     pub(super) example: String,
@@ -102,7 +102,7 @@ impl Parameter {
         Self {
             name: text(&parameter["name"]),
             is_needed: parameter["required"].as_bool().unwrap_or(false),
-            kind: Kind::new(schema),
+            kind: SchemaKind::new(schema),
             description: words(&text(&parameter["description"])),
             example: example.map(text).or_else(|| allowed.first().cloned()).unwrap_or_default(),
             allowed,

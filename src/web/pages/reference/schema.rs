@@ -16,7 +16,7 @@ pub(super) struct Schema {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SchemaKind,
     pub(super) description: Vec<Word>,
     pub(super) example: String,
 }
@@ -36,7 +36,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 
 /// A type in words, with the schema that it leads to.
 #[derive(Debug, Default)]
-pub(super) struct Kind {
+pub(super) struct SchemaKind {
     /// What stands before the schema's name: `list of `.
     pub(super) text: String,
     /// Empty for a plain type.
@@ -58,7 +58,7 @@ impl Schema {
     pub(super) fn new(name: &str, schema: &Value, schemas: &Value) -> Self {
         let field = |(name, field): (&String, &Value)| Field {
             name: name.clone(),
-            kind: Kind::new(field),
+            kind: SchemaKind::new(field),
             description: words(&described(field)),
             example: text(example(field)),
         };
@@ -71,7 +71,7 @@ impl Schema {
     }
 }
 
-impl Kind {
+impl SchemaKind {
     pub(super) fn new(schema: &Value) -> Self {
         if let Some(name) = referred(schema) {
             return Self { schema: name.to_owned(), ..Self::default() };

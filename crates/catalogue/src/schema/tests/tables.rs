@@ -13,7 +13,7 @@ pub(super) type Rows = BTreeSet<Vec<String>>;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ColumnKind {
     Int,
     Flag,
     Text,
@@ -24,7 +24,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(super) kind: ColumnKind,
     pub(super) may_be_null: bool,
     /// Whether a rule restricts its numbers: no such rule forbids those above 0.
     pub(super) is_checked: bool,
@@ -68,11 +68,11 @@ impl Tables {
         for row in session.rows(COLUMNS, values![]).await.unwrap() {
             let text = |at| row.get::<String>(at).unwrap();
             let kind = match &*text(2) {
-                "bigint" => Kind::Int,
-                "boolean" => Kind::Flag,
-                "text" => Kind::Text,
-                "bytea" => Kind::Bytes,
-                "uuid" => Kind::Id,
+                "bigint" => ColumnKind::Int,
+                "boolean" => ColumnKind::Flag,
+                "text" => ColumnKind::Text,
+                "bytea" => ColumnKind::Bytes,
+                "uuid" => ColumnKind::Id,
                 other => panic!("a column of type {other}"),
             };
             let (may_be_null, is_checked) = (row.get(3).unwrap(), row.get(4).unwrap());

@@ -10,8 +10,8 @@ use tokio::sync::Mutex;
 use crate::blocking::blocking;
 use crate::clock::now;
 use crate::fetch::{Cause, Expected, FetchError, Fetched, Fetcher};
+use crate::file_root::FileRoot;
 use crate::grants::Extension;
-use crate::place::Place;
 use crate::step::{JobAtWork, StepError};
 use crate::url::ContentUrl;
 
@@ -21,7 +21,7 @@ pub(super) struct Source<'a> {
     /// Its size in bytes, where it is announced.
     pub(super) size: Option<u64>,
     pub(super) digests: Digests,
-    pub(super) place: &'a Arc<Place>,
+    pub(super) place: &'a Arc<FileRoot>,
     pub(super) name: &'a str,
 }
 

@@ -24,7 +24,7 @@ const TEMPORARY: &str = "objects/.queuekeeper/temporary";
 
 /// A kind of deposit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum DepositKind {
     /// A file, by daemons that never ran before: they make the catalogue, too.
     File,
     /// A zip.
@@ -47,7 +47,7 @@ pub(in super::super) enum Kind {
     Access,
 }
 
-impl Kind {
+impl DepositKind {
     pub(super) const ALL: [Self; 10] = [
         Self::File,
         Self::Container,
@@ -80,7 +80,7 @@ fn id(batch: Uuid) -> String {
 }
 
 /// Makes the deposit, and all that comes before it.
-pub(super) async fn set_up(world: &mut World, kind: Kind) {
+pub(super) async fn set_up(world: &mut World, kind: DepositKind) {
     let url = |path: &str| world.origin.url(path);
     for batch in [BATCH, BEFORE, uuid_of_part(BATCH, 2)] {
         for row in 0..2u64 {
@@ -106,7 +106,7 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
     let say = |kind: &str, name: &str, path: &str| json!({"profile": "called", "type": kind, "filename": name, "payload_url": url(path), "localID": "obj-1"});
     let file = || say("file", "a.txt", "/a");
     match kind {
-        Kind::File => {
+        DepositKind::File => {
             world.deposit_as(&id(BATCH), file()).await;
             world.services.catalogue.close().await;
             if let Some(remote) = &world.remote {
@@ -122,9 +122,13 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
                 }
             }
         }
-        Kind::Container => drop(world.deposit_as(&id(BATCH), say("container", "one.zip", "/one.zip")).await),
-        Kind::Manifest => drop(world.deposit_as(&id(BATCH), say("object-manifest", "all.checkm", "/all.checkm")).await),
-        Kind::Batch | Kind::Parts => {
+        DepositKind::Container => {
+            world.deposit_as(&id(BATCH), say("container", "one.zip", "/one.zip")).await;
+        }
+        DepositKind::Manifest => {
+            world.deposit_as(&id(BATCH), say("object-manifest", "all.checkm", "/all.checkm")).await;
+        }
+        DepositKind::Batch | DepositKind::Parts => {
             let deposit = NewDeposit {
                 batch: BATCH,
                 depositor: "tester".to_owned(),
@@ -137,14 +141,14 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
             let say = say("single-file-batch-manifest", "rows.checkm", "/rows.checkm");
             world.deposit_as(&id(BATCH), say).await;
         }
-        Kind::Update => {
+        DepositKind::Update => {
             before(world, say("container", "one.zip", "/one.zip")).await;
             let mut next = say("container", "two.zip", "/two.zip");
             next["update"] = true.into();
             world.deposit_as(&id(BATCH), next).await;
         }
-        Kind::Failure => drop(world.deposit_as(&id(BATCH), say("file", "a.txt", "/missing")).await),
-        Kind::Resumed => {
+        DepositKind::Failure => drop(world.deposit_as(&id(BATCH), say("file", "a.txt", "/missing")).await),
+        DepositKind::Resumed => {
             let batch = world.deposit_as(&id(BATCH), say("file", "a.txt", "/missing")).await;
             let daemons = start(world).await;
             let (_, report) = world.ended(batch).await;
@@ -154,13 +158,13 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
             let again = ItemChange::to(BatchState::UpdateReporting).by_operator();
             world.queue.change_batch(batch, &again, Timestamp::now()).await.unwrap();
         }
-        Kind::Access => {
+        DepositKind::Access => {
             before(world, say("container", "one.zip", "/one.zip")).await;
             let object = world.sql("SELECT ark FROM objects")[0][0].clone();
             let token = json!({"token": "a-token", "object": object, "delivery-node": 7001}).to_string();
             world.queue.create_request(AccessQueue::Small, token.as_bytes(), Timestamp::now()).await.unwrap();
         }
-        Kind::Cleanup => {
+        DepositKind::Cleanup => {
             before(world, file()).await;
             let orphan = world.directory.path().join(format!("working/bid-{0}/jid-{0}", Uuid::from_u128(0xdead)));
             std::fs::create_dir_all(&orphan).unwrap();
@@ -180,7 +184,7 @@ pub(super) async fn set_up(world: &mut World, kind: Kind) {
 
 /// Daemons that nothing disturbs, with the same settings.
 async fn start(world: &World) -> super::super::world::Daemons {
-    let settings = super::settings(Kind::File, world.directory.path());
+    let settings = super::settings(DepositKind::File, world.directory.path());
     world.start_anew(settings, std::time::Duration::from_secs(10)).await
 }
 
@@ -203,8 +207,8 @@ fn is_swept(world: &World) -> bool {
 }
 
 /// Whether all is done that is to be done.
-pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
-    if kind == Kind::Cleanup {
+pub(super) async fn is_done(world: &World, kind: DepositKind) -> bool {
+    if kind == DepositKind::Cleanup {
         let has = |names: Vec<String>, start: &str| names.iter().any(|name| name.starts_with(start));
         return !has(world.children("/batches").await, "bid")
             && !has(world.children("/jobs").await, "jid")
@@ -212,12 +216,12 @@ pub(super) async fn is_done(world: &World, kind: Kind) -> bool {
             && is_swept(world)
             && world.sql("SELECT 1 FROM outbox").is_empty();
     }
-    if kind == Kind::Access {
+    if kind == DepositKind::Access {
         let request = world.queue.load_request(AccessQueue::Small, RequestId::new(0)).await;
         let is_held = !world.children("/queuekeeper/held").await.is_empty();
         return request.is_ok_and(|request| request.state() == Some(AccessState::Completed)) && !is_held;
     }
-    for part in 1..=if kind == Kind::Parts { 2 } else { 1 } {
+    for part in 1..=if kind == DepositKind::Parts { 2 } else { 1 } {
         let Ok(Some(batch)) = world.queue.find_batch(&id(uuid_of_part(BATCH, part))).await else { return false };
         let Ok(batch) = world.queue.load_batch(batch).await else { return false };
         if batch.state() != Some(kind.end()) || batch.lock().is_some() {

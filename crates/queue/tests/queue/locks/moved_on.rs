@@ -7,7 +7,7 @@ use queuekeeper_queue::state::{AccessState, JobState};
 use queuekeeper_queue::{BatchReport, ConflictKind, Due, Error, ItemChange, SkipReason, Unlocked};
 
 use super::connected;
-use super::setting::{Handle, ITEMS, Kind, LIMIT, Setting};
+use super::setting::{Handle, ITEMS, LIMIT, LockedItem, Setting};
 use queuekeeper_testkit::queue::{EPHEMERAL, borrowed, job, now};
 use queuekeeper_testkit::wait::eventually;
 use queuekeeper_testkit::wire::{Cut, Point};
@@ -31,7 +31,7 @@ enum During {
 }
 
 impl Setting {
-    async fn next(&self, kind: Kind, next: Next) {
+    async fn next(&self, kind: LockedItem, next: Next) {
         let (raw, status) = (&self.world.raw, format!("{}/status", kind.item()));
         match next {
             Next::Works => {
@@ -200,7 +200,7 @@ async fn what_was_not_finished_is_not_said_to_be_where_a_hand_left_what_looks_li
 async fn a_finish_that_was_done_with_other_data_is_not_said_to_be_done() {
     let setting = Setting::new().await;
     let (queue, change) = (&setting.queue, ItemChange::success());
-    let Some(Handle::Request(request)) = Kind::Request.take(queue).await.unwrap() else { panic!("there is one") };
+    let Some(Handle::Request(request)) = LockedItem::Request.take(queue).await.unwrap() else { panic!("there is one") };
     let finish = async |token: Option<&[u8]>| queue.finish_request(&request, &change, token, now()).await;
     let first = setting.cut(Point::Unanswered(2), async || finish(Some(br#"{"url":"a"}"#)).await).await;
     assert!(first.unwrap_err().is_connection());
@@ -214,7 +214,7 @@ async fn a_finish_that_was_done_with_other_data_is_not_said_to_be_done() {
     assert_eq!(finish(Some(br#"{"url":"a"}"#)).await.unwrap().to, AccessState::Processing);
     assert_eq!(setting.world.json("/access/small/qid0000000000/token").await["url"], "a");
 
-    let Some(Handle::Batch(batch)) = Kind::Batch.take(queue).await.unwrap() else { panic!("there is one") };
+    let Some(Handle::Batch(batch)) = LockedItem::Batch.take(queue).await.unwrap() else { panic!("there is one") };
     let report = |job| BatchReport { failed: vec![JobId::new(job)], ..BatchReport::default() };
     let finish = async |job| queue.finish_report(&batch, &report(job), "", now()).await;
     let first = setting.cut(Point::Unanswered(1), async || finish(1).await).await;
@@ -252,10 +252,10 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
         let mut requests = queue.poll_requests(AccessQueue::Small).await.unwrap();
         let mut next = async || {
             Ok(match kind {
-                Kind::Job => jobs.next(now()).await?.map(|job| job.id().number()),
-                Kind::Batch => batches.next(now()).await?.map(|batch| batch.batch.id.number()),
-                Kind::Request => requests.next().await?.map(|request| request.request.id.number() + 1),
-                Kind::Object => unreachable!("none of the items"),
+                LockedItem::Job => jobs.next(now()).await?.map(|job| job.id().number()),
+                LockedItem::Batch => batches.next(now()).await?.map(|batch| batch.batch.id.number()),
+                LockedItem::Request => requests.next().await?.map(|request| request.request.id.number() + 1),
+                LockedItem::Object => unreachable!("none of the items"),
             })
         };
         // The first request of a poll is a look, the second the lock.
@@ -282,9 +282,9 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
         };
         assert_eq!(second, Some(2), "{trial}");
         let passed = match kind {
-            Kind::Job => jobs.skipped,
-            Kind::Batch => batches.skipped,
-            Kind::Request | Kind::Object => requests.skipped,
+            LockedItem::Job => jobs.skipped,
+            LockedItem::Batch => batches.skipped,
+            LockedItem::Request | LockedItem::Object => requests.skipped,
         };
         let [passed] = passed.as_slice() else { panic!("{trial}: {passed:?}") };
         assert_eq!(passed.reason, SkipReason::LockBroken, "{trial}");

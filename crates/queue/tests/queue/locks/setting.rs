@@ -20,14 +20,14 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LockedItem {
     Job,
     Batch,
     Request,
     Object,
 }
 
-pub(super) const ITEMS: [Kind; 3] = [Kind::Job, Kind::Batch, Kind::Request];
+pub(super) const ITEMS: [LockedItem; 3] = [LockedItem::Job, LockedItem::Batch, LockedItem::Request];
 
 /// One of them that we hold.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) enum Handle {
     Object(Lock),
 }
 
-impl Kind {
+impl LockedItem {
     pub(super) fn item(self) -> &'static str {
         match self {
             Self::Job => "/jobs/jid0000000001",
@@ -161,7 +161,7 @@ impl Setting {
         Self { queue: setting.queue.with_time_limit(LIMIT), ..setting }
     }
 
-    pub(super) async fn status_version(&self, kind: Kind) -> i32 {
+    pub(super) async fn status_version(&self, kind: LockedItem) -> i32 {
         self.world.stat(&format!("{}/status", kind.item())).await.version
     }
 
@@ -177,7 +177,7 @@ impl Setting {
     }
 
     /// What an operator and a daemon in Java do: the lock is broken, and made by another.
-    pub(super) async fn retake(&self, kind: Kind) {
+    pub(super) async fn retake(&self, kind: LockedItem) {
         self.world.raw.delete(&kind.lock(), None).await.unwrap();
         self.world.raw.create(&kind.lock(), b"", &EPHEMERAL).await.unwrap();
     }

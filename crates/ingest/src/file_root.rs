@@ -23,7 +23,7 @@ const LOCK_TRIES: u32 = 200;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A directory and, on the same file system, one for what is not whole yet.
-pub struct Place {
+pub struct FileRoot {
     root: OwnedFd,
     temporary: OwnedFd,
     /// The mode of new files, less the umask.
@@ -48,7 +48,7 @@ impl Partial {
     }
 }
 
-impl Place {
+impl FileRoot {
     /// A place for files beneath one directory, by way of another one on the same file system. Both exist.
     ///
     /// # Errors
@@ -290,12 +290,12 @@ mod tests {
 
     use super::*;
 
-    fn place() -> (tempfile::TempDir, Place) {
+    fn place() -> (tempfile::TempDir, FileRoot) {
         let directory = tempfile::tempdir().unwrap();
         let [root, temporary] = ["root", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = Place::open(&root, &temporary).unwrap();
+        let place = FileRoot::open(&root, &temporary).unwrap();
         (directory, place)
     }
 
