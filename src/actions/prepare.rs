@@ -184,7 +184,7 @@ impl Prepared {
     }
 
     /// What is changed, before and after, as it is recorded: the state, or the priority if that is changed.
-    pub(super) fn values(&self) -> (Option<String>, Option<String>) {
+    pub(crate) fn values(&self) -> (Option<String>, Option<String>) {
         match self.priority {
             Some((before, after)) => (before.map(priority_text), Some(priority_text(after))),
             None => (self.before.map(str::to_owned), self.after.map(str::to_owned)),

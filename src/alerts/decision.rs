@@ -12,6 +12,7 @@ use super::payload::Alert;
 use super::rule::{Narrow, Rule};
 use crate::actions::audit::ActionId;
 use crate::actions::{Fault, JobState, State as _};
+use crate::mirror::words::moment;
 
 /// The alert that caused a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,7 +194,7 @@ impl Decision {
             DecisionKind::Act => "firing",
             DecisionKind::Undo => "resolved; was firing",
         };
-        let since = starts_at.strftime("%Y-%m-%d %H:%M:%S UTC");
+        let since = moment(*starts_at);
         format!("alert {alert} ({fingerprint}), {what} since {since}; rule {}", self.rule)
     }
 }

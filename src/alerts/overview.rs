@@ -9,6 +9,7 @@ use super::memory::{Breaker, Hold, Memory, SharedBudget, memory_of};
 use super::outcome::Outcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
+use crate::mirror::words::moment;
 use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// The state of the rules at one moment.
@@ -214,7 +215,7 @@ impl Decision {
         };
         let alert = &self.cause.alert;
         match (&self.list, self.not_before.filter(|at| *at > now)) {
-            (_, Some(at)) => format!("{what} {alert}: failed, retrying at {}", at.strftime("%Y-%m-%d %H:%M:%S UTC")),
+            (_, Some(at)) => format!("{what} {alert}: failed, retrying at {}", moment(at)),
             (None, None) => format!("{what} {alert}: not started"),
             (Some(list), None) => {
                 let left = list.items.len();

@@ -19,8 +19,7 @@ pub(super) fn ago(instant: Option<Timestamp>, now: Timestamp) -> String {
 
 /// An instant, and how long ago it was.
 pub(super) fn moment(instant: Option<Timestamp>, now: Timestamp) -> String {
-    let said =
-        |instant: Timestamp| format!("{}, {} ago", instant.strftime("%Y-%m-%d %H:%M:%S UTC"), ago(Some(instant), now));
+    let said = |instant: Timestamp| format!("{}, {} ago", words::moment(instant), ago(Some(instant), now));
     instant.map(said).unwrap_or_default()
 }
 

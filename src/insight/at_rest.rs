@@ -12,8 +12,7 @@ use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, W
 use queuekeeper_queue::state::JobState;
 
 pub(super) fn done(job: &JobSituation, now: Timestamp) -> Cause {
-    let withdrawn = WithdrawnNote::read(&job.message).filter(|_| job.state == Some(JobState::Deleted));
-    let state = match withdrawn {
+    let state = match WithdrawnNote::of_job(job.state, &job.message) {
         Some(note) => format!("withdrawn by {}", quoted(note.who)),
         None if job.state == Some(JobState::Deleted) => "deleted".to_owned(),
         None => "completed".to_owned(),

@@ -30,7 +30,7 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
         Some(BatchState::Failed) => causes.push(failed(batch, now)),
         Some(BatchState::Held) => causes.push(held(batch, now)),
         Some(BatchState::Pending | BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => {
-            in_work(batch, volume, now, &mut causes);
+            in_progress(batch, volume, now, &mut causes);
         }
     }
     causes.extend(others.into_iter().map(Cause::of_fault));
@@ -39,7 +39,7 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
     Diagnosis { verdict, headline, causes }
 }
 
-fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
+fn in_progress(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, causes: &mut Vec<Cause>) {
     if let Some(note) = &batch.withdrawal {
         // Its jobs wait for nothing else.
         return causes.push(being_withdrawn(note, batch.id, batch.lock.is_some(), now));
@@ -70,7 +70,7 @@ fn in_work(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, caus
         let is_unsaid = batch.state == Some(BatchState::Processing) && batch.expansion.is_none();
         let what = if is_unsaid { "Its jobs are being created." } else { "" };
         let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
-        let cause = Cause::new(CauseKind::InWork, sentence)
+        let cause = Cause::new(CauseKind::InProgress, sentence)
             .evidence(
                 format!("Locked by session {}. {what}", session(lock.session, lock.address.as_deref())).trim_end(),
             )
@@ -303,22 +303,11 @@ fn is_moving(batch: &BatchSituation) -> bool {
 
 fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
     match causes.first().map(|cause| cause.kind) {
-        Some(CauseKind::Done) => Verdict::Done,
-        Some(CauseKind::InWork) => Verdict::Moving,
         Some(CauseKind::BeingCreated | CauseKind::BeingWithdrawn) if batch.lock.is_some() => Verdict::Moving,
         Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
-        Some(
-            CauseKind::JobsToDo
-            | CauseKind::ReportDue
-            | CauseKind::BatchNotAcquired
-            | CauseKind::BeingCreated
-            | CauseKind::WaitingForRoom
-            | CauseKind::WaitingForRetry
-            | CauseKind::BeingWithdrawn,
-        )
-        | None => Verdict::Waiting,
-        Some(CauseKind::Fault(fault)) if !fault.stops_item() => Verdict::Waiting,
-        Some(_) => Verdict::Stopped,
+        // Of its jobs it stops each; the batch itself is acquired when a daemon looks for batches.
+        Some(CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
+        Some(kind) => kind.verdict(),
     }
 }
 
@@ -326,20 +315,10 @@ fn headline(cause: &Cause, batch: &BatchSituation) -> String {
     let said = match cause.kind {
         CauseKind::Done if WithdrawnNote::of_batch(batch.state, &batch.message).is_some() => "It was withdrawn.",
         CauseKind::Done if batch.state == Some(BatchState::Deleted) => "It is deleted.",
-        CauseKind::Done => "It is done, and its report has been made.",
-        CauseKind::QueuePaused => "It is waiting for the ingest queue to be unpaused.",
-        CauseKind::BeingCreated => "Its jobs are being created.",
-        CauseKind::WaitingForRoom => "It is waiting for room for its jobs.",
-        CauseKind::WaitingForRetry => "It is waiting for another attempt to create its jobs.",
-        CauseKind::Failed => "It failed and needs an operator.",
-        CauseKind::ReportDue => "It is waiting for its report.",
         CauseKind::JobsToDo if is_moving(batch) => "It is moving.",
-        CauseKind::JobsHeld => "It is waiting for jobs that are Held.",
-        CauseKind::JobsStopped => "It is waiting for jobs in a state that is stuck.",
-        CauseKind::JobsToDo => "It is waiting for its jobs.",
         CauseKind::Fault(fault) => return format!("{}.", fault.title()),
-        // The sentences of these are short.
-        _ => return cause.sentence.clone(),
+        // The sentences of the others are short.
+        kind => kind.headline_of_batch().unwrap_or(&cause.sentence),
     };
     said.to_owned()
 }

@@ -53,7 +53,7 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
     causes.extend(others.into_iter().map(Cause::of_fault));
     causes.extend(job.batch.as_ref().and_then(|batch| batch_cause(batch, job.state, now)));
     let verdict = verdict(&causes);
-    let headline = causes.first().map(|cause| headline(cause.kind, job, verdict)).unwrap_or_default();
+    let headline = causes.first().map(|cause| headline(cause.kind, job)).unwrap_or_default();
     Diagnosis { verdict, headline, causes }
 }
 
@@ -120,7 +120,7 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
     }
     let usual = format!("{held} The limit for a step in {state} is {}.", length(job.usual_lock));
     let sentence = format!("A daemon has been working on it for {}.", ago(lock.since, now));
-    with_items(Cause::new(CauseKind::InWork, sentence).evidence(usual), lock)
+    with_items(Cause::new(CauseKind::InProgress, sentence).evidence(usual), lock)
 }
 
 fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {

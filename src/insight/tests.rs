@@ -209,7 +209,7 @@ fn a_locked_job_is_worked_on_and_its_session_is_named() {
         of_job(&job),
         [
             "moving: It is moving: a daemon is working on it.",
-            "in_work: A daemon has been working on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. \
+            "in_progress: A daemon has been working on it for 1.5 h. | Locked for 1.5 h by session 0x1000a3f, which also holds 4 other locks. \
              The limit for a step in Downloading is 24 h.",
         ]
     );

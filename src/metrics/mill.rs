@@ -117,7 +117,7 @@ pub struct PolicyFigures {
 }
 
 /// The states of tasks, in the order of [`QueueFigures::tasks`].
-const STATES: [&str; 6] = ["waiting", "in_work", "held", "dead", "paused", "restore"];
+const STATES: [&str; 6] = ["waiting", "in_progress", "held", "dead", "paused", "restore"];
 
 impl MillFamilies {
     /// Registers the families.

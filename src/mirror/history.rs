@@ -116,7 +116,7 @@ impl Record {
         self.batches.shift(by_ms);
     }
 
-    /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
+    /// How fast the jobs of a batch end; `None` where it is not in progress or was just taken up.
     pub(super) fn batch_rates(&self, batch: BatchId) -> Option<Rates> {
         self.batches.rates(batch)
     }

@@ -161,17 +161,17 @@ impl Store {
         self.shared.history.read().flow(offset, now.own())
     }
 
-    /// How fast the jobs of a batch end; `None` where it is not in work or was just taken up.
+    /// How fast the jobs of a batch end; `None` where it is not in progress or was just taken up.
     #[must_use]
     pub fn batch_rates(&self, batch: BatchId) -> Option<Rates> {
         self.shared.history.read().batch_rates(batch)
     }
 
-    /// The batches in work, those first that are longest in their state, at most `limit` of them; and
+    /// The batches in progress, those first that are longest in their state, at most `limit` of them; and
     /// how many there are. `None` before the first walk.
     #[must_use]
-    pub fn batches_in_work(&self, limit: usize) -> Option<(Vec<Batch>, usize)> {
-        self.read(|image, offset| image.batches_in_work(limit, offset))
+    pub fn batches_in_progress(&self, limit: usize) -> Option<(Vec<Batch>, usize)> {
+        self.read(|image, offset| image.batches_in_progress(limit, offset))
     }
 
     /// The figures of the whole queue; `None` before the first walk, and while the tree's root is missing or not ours

@@ -18,6 +18,11 @@ pub(crate) fn until_unpaused() -> String {
     format!("Until it is unpaused, {WHILE_PAUSED}; jobs whose completion would free space wait too.")
 }
 
+/// An instant to the second, as every page, log of a decision and command shows it.
+pub(crate) fn moment(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
 /// How long ago something was, in one unit: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`. What lies ahead is now.
 pub(crate) fn ago(instant: Timestamp, now: Timestamp) -> String {
     length(Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO))

@@ -189,13 +189,14 @@ impl ActionView {
             path: path.clone(),
             data: String::from_utf8_lossy(data).chars().take(LOST).collect(),
         });
+        let (before, after) = prepared.values();
         Self {
             action: prepared.action.kind().to_string(),
             on: prepared.action.target().to_string(),
             reason: reason.to_owned(),
             outcome: "dry_run".to_owned(),
-            before: prepared.before.map(str::to_owned),
-            after: prepared.after.map(str::to_owned),
+            before,
+            after,
             warnings: prepared.warnings.clone(),
             operations: prepared.operations(),
             lost: lost.collect(),

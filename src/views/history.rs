@@ -31,7 +31,7 @@ pub(crate) struct HistoryPoint {
     /// The maximum number of faulty items.
     pub(crate) faults: u64,
     /// Batches in progress at its end.
-    pub(crate) batches_in_work: u64,
+    pub(crate) batches_in_progress: u64,
     /// Every state of jobs.
     pub(crate) states: Vec<HistoryState>,
 }
@@ -76,7 +76,7 @@ impl From<&mirror::Point> for HistoryPoint {
             completed_per_hour: point.completed_per_second * 3600.0,
             failed_per_hour: point.failed_per_second * 3600.0,
             faults: point.faults,
-            batches_in_work: point.batches_in_work,
+            batches_in_progress: point.batches_in_progress,
             states: states.collect(),
         }
     }

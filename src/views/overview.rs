@@ -26,7 +26,7 @@ mod states;
 mod verdict;
 
 pub(crate) use attention::{Attention, Severity, offset};
-pub(crate) use batches::BatchInWork;
+pub(crate) use batches::BatchInProgress;
 pub(crate) use states::StateFigures;
 pub(crate) use verdict::{Health, Verdict, VerdictKind, rounded};
 
@@ -45,10 +45,12 @@ pub struct Recent {
     /// forecast of its end.
     pub batches: Vec<(BatchDetail, Option<Rates>, Forecast)>,
     /// How many batches are in progress.
-    pub batches_in_work: usize,
+    pub batches_in_progress: usize,
     /// The states that no job has left for as long as is configured, a minute by default, for a reason that does not
     /// end by itself.
     pub stopped: Vec<Stopped>,
+    /// The fix of each fault that one item shows alone.
+    pub fixes: Vec<(Fault, &'static str)>,
     /// The queues that are paused.
     pub pauses: Vec<(Queue, Pause)>,
     /// The collections that are held, those held longest first, at most 500.
@@ -146,9 +148,9 @@ pub(crate) struct Overview {
     /// Those held longest, at most ten.
     pub(crate) held: Vec<HeldCollection>,
     /// Batches in progress, at most ten: those that have been in their state longest.
-    pub(crate) batches_in_work: Vec<BatchInWork>,
+    pub(crate) batches_in_progress: Vec<BatchInProgress>,
     /// How many batches are in progress.
-    pub(crate) batches_in_work_count: u64,
+    pub(crate) batches_in_progress_count: u64,
     /// Batches by state.
     pub(crate) batch_states: Vec<ItemFigures>,
     /// Access requests by queue and state.
@@ -268,8 +270,8 @@ impl Overview {
             queues: queues(summary, &recent.pauses),
             collections_held: summary.collections_held,
             held: recent.held.iter().take(SHOWN_HELD).map(|(name, pause)| HeldCollection::new(name, pause)).collect(),
-            batches_in_work: batches::in_work(recent, now),
-            batches_in_work_count: recent.batches_in_work as u64,
+            batches_in_progress: batches::in_progress(recent, now),
+            batches_in_progress_count: recent.batches_in_progress as u64,
             batch_states: items(&summary.batches, |_| true),
             access: AccessQueue::ALL.iter().flat_map(|queue| access(summary, *queue)).collect(),
             locks: LockKind::ALL.into_iter().map(|kind| locks(summary, kind)).collect(),

@@ -56,11 +56,7 @@ pub(crate) struct Moment {
 impl Moment {
     pub(crate) fn new(instant: Timestamp, now: Timestamp) -> Self {
         let ago = Duration::try_from(now.duration_since(instant)).unwrap_or(Duration::ZERO);
-        Self {
-            ago: Ago(ago).to_string(),
-            exact: instant.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-            machine: machine(instant),
-        }
+        Self { ago: Ago(ago).to_string(), exact: words::moment(instant), machine: machine(instant) }
     }
 }
 

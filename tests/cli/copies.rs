@@ -69,7 +69,7 @@ async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address
         "content damaged",
         "mill/errors?account=repository\">1 open bit error</a></td>",
         "copies: <span class=\"tag bad\">bit error</span>",
-        "An operator starts the repairs in copies",
+        "Repairs in copies are started by an operator",
         error["expected"].as_str().unwrap(),
         error["actual"].as_str().unwrap(),
     ] {

@@ -36,7 +36,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
                 "content damaged",
                 "theses/a/c",
                 "main",
-                "An operator starts the repairs in main",
+                "Repairs in main are started by an operator",
                 "repaired from another copy",
                 "Repair</button>",
             ],

@@ -50,7 +50,7 @@ async fn decide(home: &Path) {
             "main",
             "one/theses/b/c",
             "content damaged",
-            "An operator starts the repairs in main: one does not have repair: automatic there.",
+            "Repairs in main are started by an operator, because the account one does not have repair: automatic there.",
             "repaired from another copy",
             "Possible: repair, drop",
         ],
@@ -82,7 +82,7 @@ async fn decide(home: &Path) {
         .is(0, &["there are no bit errors with a number above "]);
     let of_item = command(home, "mill spaces one/theses --key b/c").await;
     let of_error = format!("The copy in main has bit error {number}: ");
-    let waits = "An operator starts the repairs in main";
+    let waits = "Repairs in main are started by an operator";
     of_item.is(0, &[&of_error, waits, "CHECKED", "failure", "content damaged"]);
     let of_item = command(home, "mill spaces one/theses --key b/c -o json").await.json();
     let check = &of_item["checks"][0];

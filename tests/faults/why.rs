@@ -111,7 +111,7 @@ async fn whoever_holds_a_job_is_named_with_all_else_that_they_hold() {
     assert_eq!((state.verdict, kinds(&state)), (Verdict::Stopped, vec!["waiting_for_space", "pool_full"]));
     let roomy = Volume { left_bytes: 5_000, ..VOLUME };
     let working = insight::why_job(&mirror.store, JobId::new(30), Some(roomy), now).unwrap();
-    assert_eq!((working.verdict, kinds(&working)), (Verdict::Moving, vec!["in_work"]));
+    assert_eq!((working.verdict, kinds(&working)), (Verdict::Moving, vec!["in_progress"]));
 
     // The session ends, and with it all that it holds.
     drop(daemon);

@@ -331,7 +331,7 @@ async fn a_collection_is_released_alone_or_with_its_jobs() {
 
     let release = "/action?action=release&on=collection:demo";
     let asked = world.get(OPERATOR, release).await;
-    assert!(asked.text.contains("3 of its jobs are Held and stay Held"), "{}", asked.text);
+    assert!(asked.text.contains("3 Held jobs stay Held unless"), "{}", asked.text);
     let shown = world.get(OPERATOR, &format!("{release}&with_jobs=true")).await;
     assert!(shown.text.contains("then release the batches and jobs of demo that are Held"), "{}", shown.text);
     let form = with(&shown.form("./action"), &[("reason", "the disk is replaced")]);

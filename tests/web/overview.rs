@@ -44,7 +44,7 @@ fn point(minutes: i64, pending: u64) -> Point {
         failed_per_second: 0.0,
         oldest,
         faults: 0,
-        batches_in_work: 1,
+        batches_in_progress: 1,
     }
 }
 
@@ -115,7 +115,7 @@ fn recent() -> Recent {
             (batch(426, [5, 0, 9, 0], &[]), rates(60), Forecast::Stopped(JobState::Provisioning)),
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
-        batches_in_work: 9,
+        batches_in_progress: 9,
         failed_without_jobs: (0, None),
         held_stores: Vec::new(),
         waiting_mail: None,
@@ -229,7 +229,7 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
 }
 
 #[test]
-fn a_batch_in_work_says_how_far_it_is_and_when_it_ends() {
+fn a_batch_in_progress_says_how_far_it_is_and_when_it_ends() {
     let mut summary = figures::full();
     summary.paused = [None; 3];
     let html = page_of(figures::live(), Some(summary), &recent());

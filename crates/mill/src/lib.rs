@@ -35,4 +35,5 @@ pub mod store_events;
 pub mod stores;
 pub mod users;
 pub mod why;
+mod words;
 pub mod worker;

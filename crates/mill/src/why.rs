@@ -6,6 +6,7 @@ use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
 use queuekeeper_store::{Key, StoreName};
 
 use crate::account::Account;
+use crate::words::moment;
 
 /// What is known of a copy that is not what its source is.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +59,7 @@ impl Waiting<'_> {
         let stores = [self.source, self.destination];
         let Pause { scope, user, reason, since, .. } =
             self.pauses.iter().find(|pause| pause.scope.stops(&self.account.name, stores))?;
-        Some(format!("waits because {user} paused {scope} at {}: {reason}", shown(*since)))
+        Some(format!("waits because {user} paused {scope} at {}: {reason}", moment(*since)))
     }
 
     /// What a task waits for, as the predicate of a sentence about it without a full stop.
@@ -82,12 +83,12 @@ impl Waiting<'_> {
                 format!("is in progress on {worker} (attempt {})", open.attempts)
             }
             (TaskState::Waiting, _, Some(at)) if at > now && !last.is_empty() => {
-                format!("failed and will be retried at {}: {last}", shown(at))
+                format!("failed and will be retried at {}: {last}", moment(at))
             }
             (TaskState::Waiting, _, Some(at)) if at > now => match closed() {
-                Some((store, begin)) => format!("waits for the hours of {store}, which begin at {}", shown(begin)),
+                Some((store, begin)) => format!("waits for the hours of {store}, which begin at {}", moment(begin)),
                 None => {
-                    format!("waits for an earlier task or for its time; next check at {}", shown(at))
+                    format!("waits for an earlier task or for its time; next check at {}", moment(at))
                 }
             },
             (TaskState::Waiting, ..) => format!("waits in {} for a worker", open.task.home.as_str()),
@@ -98,10 +99,6 @@ impl Waiting<'_> {
 /// Why a task waits until its store can be read, as the predicate of a sentence without a full stop.
 fn for_store(open: &OpenTask) -> String {
     let why = open.waits_for.as_deref().unwrap_or("waits until its store can be read");
-    let again = open.visible.map(|at| format!("; next check at {}", shown(at)));
+    let again = open.visible.map(|at| format!("; next check at {}", moment(at)));
     format!("{why}{}", again.unwrap_or_default())
-}
-
-fn shown(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -6,7 +6,7 @@ from words import GREEN, ORANGE, RED, age, of, top, total
 
 TO_MILL = link("Mill", "/mill")
 TO_SPACES = link("Spaces and their copies", "/mill/spaces")
-OPEN = 'state=~"waiting|in_work"'
+OPEN = 'state=~"waiting|in_progress"'
 BUSY = 'state="busy"'
 PLACE = "{{account}} in {{store}}"
 

@@ -145,6 +145,10 @@ fn warnings(action: JobAction, plan: &JobPlan) -> Vec<String> {
              collection first."
                 .to_owned(),
         ),
+        JobAction::Delete if matches!(batch, Some(BatchState::Failed)) => warnings.push(
+            "Its batch has failed and was reported as failed. A further report will not include this job, because it lists only completed and failed jobs."
+                .to_owned(),
+        ),
         JobAction::Delete if !batch.is_none_or(BatchState::is_final) => warnings.push(
             "Its batch is not finished: the report to its depositor will not include this job, because it lists only completed and failed jobs."
                 .to_owned(),

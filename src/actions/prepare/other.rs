@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::mirror::words::{count, quoted, until_unpaused};
+use crate::mirror::words::{counted, quoted, until_unpaused};
 use queuekeeper_queue::fault::{Fault, RepairKind};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -127,11 +127,12 @@ impl ActionPlanner<'_> {
                     (true, Some(_)) => {
                         // After it: before, the daemons would hold them again.
                         steps.push(Step::ReleaseHeld(mnemonic.into()));
-                        held.map(|held| format!("{held} Held and released with it."))
+                        held.map(|(held, is)| format!("{held} {is} released with the collection."))
                     }
-                    (false, _) => {
-                        held.map(|held| format!("{held} Held and stay Held unless they are released with it."))
-                    }
+                    (false, _) => held.map(|(held, is)| {
+                        let stay = if is == "is" { "stays" } else { "stay" };
+                        format!("{held} {stay} Held unless released with the collection.")
+                    }),
                 };
                 Ok(Prepared::new(action, needs, steps).with_lock(&hold.lock).warn(warning))
             }
@@ -286,12 +287,13 @@ fn check_lock(action: &Action, lock: &Lock) -> Result<(), Refusal> {
     }
 }
 
-/// How many of its jobs and batches are Held, as the beginning of a sentence; `None` where none is.
-fn held_items(jobs: usize, batches: usize) -> Option<String> {
+/// How many of its jobs and batches are Held, as the beginning of a sentence, and its verb; `None` where none is.
+fn held_items(jobs: usize, batches: usize) -> Option<(String, &'static str)> {
     let is_or_are = if jobs + batches == 1 { "is" } else { "are" };
-    let named = [(jobs, "jobs"), (batches, "batches")].into_iter().filter(|(count, _)| *count > 0);
-    let named: Vec<_> = named.map(|(number, what)| format!("{} of its {what}", count(number as u64))).collect();
-    (!named.is_empty()).then(|| format!("{} {is_or_are}", named.join(" and ")))
+    let named = [(jobs, "Held job", "Held jobs"), (batches, "Held batch", "Held batches")].into_iter();
+    let named = named.filter(|(number, ..)| *number > 0);
+    let named: Vec<_> = named.map(|(number, one, more)| counted(number as u64, one, more)).collect();
+    (!named.is_empty()).then(|| (named.join(" and "), is_or_are))
 }
 
 fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> Option<usize> {

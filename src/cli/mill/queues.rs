@@ -58,7 +58,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         table.row([
             queue.queue.to_owned(),
             count(queue.waiting),
-            count(queue.in_work),
+            count(queue.in_progress),
             ago(queue.oldest, now),
             format!("{:.1}", queue.done_per_minute),
             count(queue.held),

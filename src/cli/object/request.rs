@@ -17,7 +17,7 @@ use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs};
-use crate::mirror::words::size;
+use crate::mirror::words::{moment, size};
 use crate::server::standalone::DataDirectory;
 
 /// How often a request is looked at that is waited for.
@@ -173,7 +173,7 @@ impl Receipt {
         screen.fact("size", &size(self.requested_bytes));
         screen.fact("state", self.state.unwrap_or_default());
         screen.fact("link", self.url.as_deref().unwrap_or_default());
-        let expires = self.expires.map(|at| at.strftime("%F %T UTC").to_string());
+        let expires = self.expires.map(moment);
         screen.fact("valid until", &expires.unwrap_or_default());
     }
 }

@@ -15,7 +15,7 @@ use super::path::{self, StorePath};
 use super::report;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::words::count;
-use crate::mirror::words::counted;
+use crate::mirror::words::{counted, moment};
 use crate::views::csv::{self, Columns};
 use crate::views::show::visible_json;
 
@@ -170,7 +170,7 @@ impl Rows {
         } else if self.output.is_csv() {
             self.out.write_all(self.columns.rows(&[row]).as_bytes())?;
         } else {
-            let modified = item.modified.strftime("%Y-%m-%d %H:%M:%S UTC");
+            let modified = moment(item.modified);
             writeln!(self.out, "{:>20}  {modified}  {}", count(item.size), item.key)?;
             // A reader sees each page as it comes.
             if self.is_terminal && self.is_first {

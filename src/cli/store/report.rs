@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::path::ItemPath;
 use crate::cli::output::Screen;
 use crate::cli::words::size;
+use crate::mirror::words::moment;
 use crate::views::show::visible;
 
 /// An item, as JSON has it.
@@ -62,7 +63,7 @@ impl ItemReport {
         screen.say(&format!("{}/{}/{}", self.store, self.space, self.key));
         screen.fact("size", &size(self.size));
         if let Some(modified) = self.modified {
-            screen.fact("modified", &modified.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+            screen.fact("modified", &moment(modified));
         }
         screen.fact("entity tag", &visible(&self.etag));
         for digest in self.digests.iter() {

@@ -133,7 +133,7 @@ fn a_batch_tells_how_far_it_is() {
         of(&creating),
         [
             "moving: A daemon has been working on it for 1.5 h.",
-            "in_work: A daemon has been working on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
+            "in_progress: A daemon has been working on it for 1.5 h. | Locked by session 0x1000a3f. Its jobs are being created.",
         ]
     );
     let expanding = BatchSituation { expansion: Some(900), ..creating.clone() };

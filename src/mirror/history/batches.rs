@@ -1,4 +1,4 @@
-//! How fast the jobs of each batch in work end.
+//! How fast the jobs of each batch in progress end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,14 +22,14 @@ const RECENT: Duration = Duration::from_mins(15);
 /// What was just now.
 const LATEST: Duration = Duration::from_mins(1);
 
-/// The batches in work, each with how many of its jobs had ended at some instants.
+/// The batches in progress, each with how many of its jobs had ended at some instants.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
     pub(super) ends: HashMap<BatchId, VecDeque<(Timestamp, u32)>>,
 }
 
 impl Batches {
-    /// Takes note of the batches in work and of how many of their jobs have ended. The others are forgotten.
+    /// Takes note of the batches in progress and of how many of their jobs have ended. The others are forgotten.
     pub(super) fn sample(&mut self, batches: Vec<(BatchId, u32)>, now: Timestamp) {
         let mut before = std::mem::take(&mut self.ends);
         for (batch, ended) in batches {
@@ -54,7 +54,7 @@ impl Batches {
         self.ends.values_mut().flatten().for_each(|(at, _)| *at = shifted(*at, by_ms));
     }
 
-    /// How many jobs of a batch have ended in how long; `None` where it is not in work or was seen once only.
+    /// How many jobs of a batch have ended in how long; `None` where it is not in progress or was seen once only.
     pub(super) fn rates(&self, batch: BatchId) -> Option<Rates> {
         let ends = self.ends.get(&batch)?;
         let (now, ended) = ends.back().copied()?;

@@ -41,8 +41,8 @@ pub struct Point {
     pub oldest: ByState<JobState, Option<Duration>>,
     /// Items that showed a fault, at most.
     pub faults: u64,
-    /// Batches in work at its end.
-    pub batches_in_work: u64,
+    /// Batches in progress at its end.
+    pub batches_in_progress: u64,
 }
 
 impl Record {
@@ -101,7 +101,7 @@ impl Record {
             failed_per_second: per_second(&|step| step.failed),
             oldest: table(oldest),
             faults: sampled.iter().map(|figures| figures.faults.into()).max().unwrap_or(0),
-            batches_in_work: last.batches_in_work.into(),
+            batches_in_progress: last.batches_in_progress.into(),
         })
     }
 

@@ -16,11 +16,11 @@ pub(in crate::mirror) fn saturated(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The figures at one instant, and how far the batches in work are.
+/// The figures at one instant, and how far the batches in progress are.
 #[derive(Debug)]
 pub(in crate::mirror) struct Sample {
     pub(in crate::mirror) figures: Figures,
-    /// Batches in work, with how many of their jobs have ended. Their number is limited by the caller.
+    /// Batches in progress, with how many of their jobs have ended. Their number is limited by the caller.
     pub(in crate::mirror) batches: Vec<(BatchId, u32)>,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::mirror) struct Figures {
     pub(in crate::mirror) oldest: [u32; STATES],
     /// Items that show a fault.
     pub(in crate::mirror) faults: u32,
-    pub(in crate::mirror) batches_in_work: u32,
+    pub(in crate::mirror) batches_in_progress: u32,
 }
 
 /// Ten seconds.

@@ -273,7 +273,7 @@ fn a_batch_has_the_rates_of_the_last_minutes_and_of_the_last_hour() {
     // An operator resumes what had failed: fewer have ended than before.
     record.sample(Sample { batches: vec![(quick, 0)], ..sample(0) }, at(2 * HOUR + 5));
     assert_eq!(record.batch_rates(quick).unwrap().time_for(5), None);
-    assert_eq!(record.batch_rates(slow), None, "it is not in work any more");
+    assert_eq!(record.batch_rates(slow), None, "it is not in progress any more");
     assert!(record.batches.ends[&quick].len() <= 62);
 }
 

@@ -51,7 +51,7 @@ impl Entry {
 
     /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator
     /// has resumed a job of it.
-    fn is_in_work(&self) -> bool {
+    fn is_in_progress(&self) -> bool {
         let has_jobs = self.references[Outcome::Processing as usize] > 0;
         !self.item.nodes.is_empty()
             && match self.item.state {
@@ -104,8 +104,8 @@ impl Entry {
 pub(super) struct Batches {
     entries: HashMap<BatchId, Entry>,
     pub(super) entered: ByState<BatchState, BTreeSet<(i64, BatchId)>>,
-    /// The batches in work, by the instant of entering their state.
-    pub(super) in_work: BTreeSet<(i64, BatchId)>,
+    /// The batches in progress, by the instant of entering their state.
+    pub(super) in_progress: BTreeSet<(i64, BatchId)>,
     pub(super) locks: HashMap<BatchId, LockStat>,
     /// How many batches each collection has.
     pub(super) collections: BTreeMap<Arc<str>, u32>,
@@ -167,7 +167,7 @@ impl Batches {
         change(&mut new);
         if !old.is_gone() {
             self.entered.get_mut(old.item.state).remove(&(old.item.entered_ms, batch));
-            self.in_work.remove(&(old.item.entered_ms, batch));
+            self.in_progress.remove(&(old.item.entered_ms, batch));
             self.locks.remove(&batch);
         }
         self.count_collection(&old, &new);
@@ -179,8 +179,8 @@ impl Batches {
             if !new.item.nodes.is_empty() {
                 self.entered.get_mut(new.item.state).insert((new.item.entered_ms, batch));
             }
-            if new.is_in_work() {
-                self.in_work.insert((new.item.entered_ms, batch));
+            if new.is_in_progress() {
+                self.in_progress.insert((new.item.entered_ms, batch));
             }
             if let Some(lock) = new.item.lock {
                 self.locks.insert(batch, lock);

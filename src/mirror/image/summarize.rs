@@ -88,7 +88,7 @@ impl Image {
         held.map(|collection| self.jobs.figures.held_with(collection)).sum()
     }
 
-    /// The figures that the history keeps, and how far the batches in work are, at most `batches` of them.
+    /// The figures that the history keeps, and how far the batches in progress are, at most `batches` of them.
     pub(in crate::mirror) fn sample(&self, now: Timestamp, offset: Offset, batches: usize) -> Sample {
         let now_ms = offset.to_server(now);
         let mut figures = Figures::default();
@@ -104,9 +104,9 @@ impl Image {
         }
         let faults = self.fault_figures(now_ms, offset).into_iter().map(|fault| fault.count);
         figures.faults = saturated(faults.fold(0, u64::saturating_add));
-        figures.batches_in_work = saturated(self.batches.in_work.len() as u64);
-        let in_work = self.batches.in_work.iter().take(batches);
-        let batches = in_work.filter_map(|(_, batch)| Some((*batch, self.batches.get(*batch)?.ended()))).collect();
+        figures.batches_in_progress = saturated(self.batches.in_progress.len() as u64);
+        let in_progress = self.batches.in_progress.iter().take(batches);
+        let batches = in_progress.filter_map(|(_, batch)| Some((*batch, self.batches.get(*batch)?.ended()))).collect();
         Sample { figures, batches }
     }
 

@@ -225,7 +225,7 @@ fn said(image: &Image) -> Vec<String> {
         let now = Timestamp::from_second(seconds).unwrap();
         for space in [None, Some(1000)] {
             lines.push(format!("{:?}", image.summary(now, Offset::default(), space)));
-            lines.push(format!("{:?}", image.batches_in_work(usize::MAX, Offset::default())));
+            lines.push(format!("{:?}", image.batches_in_progress(usize::MAX, Offset::default())));
         }
     }
     let mut rest: Vec<String> =

@@ -260,12 +260,12 @@ impl Image {
         known.map(|(id, entry)| self.batch_view(id, entry, offset)).collect()
     }
 
-    /// The batches in work, those first that are longest in their state, at most `limit` of them; and
+    /// The batches in progress, those first that are longest in their state, at most `limit` of them; and
     /// how many there are.
-    pub(in crate::mirror) fn batches_in_work(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
-        let ids = self.batches.in_work.iter().take(limit);
+    pub(in crate::mirror) fn batches_in_progress(&self, limit: usize, offset: Offset) -> (Vec<Batch>, usize) {
+        let ids = self.batches.in_progress.iter().take(limit);
         let entries = ids.filter_map(|(_, id)| Some((*id, self.batches.get(*id)?)));
-        (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_work.len())
+        (entries.map(|(id, entry)| self.batch_view(id, entry, offset)).collect(), self.batches.in_progress.len())
     }
 
     /// The Failed batches without jobs: how many there are, and the one that has been so for longest.

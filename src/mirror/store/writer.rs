@@ -16,7 +16,7 @@ use queuekeeper_queue::path::Path;
 /// How many reads are applied under one lock. Each takes a few microseconds, and readers wait meanwhile.
 const APPLIED_AT_ONCE: usize = 128;
 
-/// Of how many batches in work it is remembered how fast their jobs end: far more than any page shows.
+/// Of how many batches in progress it is remembered how fast their jobs end: far more than any page shows.
 const PACED_BATCHES: usize = 500;
 
 /// The only one who changes the image. It cannot be cloned.

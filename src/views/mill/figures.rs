@@ -105,7 +105,7 @@ impl Mill {
                 .iter()
                 .map(|of| QueueFigures {
                     queue: of.queue,
-                    tasks: [of.waiting, of.in_work, of.held, of.dead, of.paused, of.restore],
+                    tasks: [of.waiting, of.in_progress, of.held, of.dead, of.paused, of.restore],
                     oldest: of.oldest,
                 })
                 .collect(),

@@ -60,7 +60,7 @@ pub(crate) struct QueueItem {
     /// Tasks that a worker may take now or later, without those that one has.
     pub(crate) waiting: u64,
     /// Tasks that a worker has.
-    pub(crate) in_work: u64,
+    pub(crate) in_progress: u64,
     /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where
     /// none is ready.
     pub(crate) oldest: Option<Timestamp>,
@@ -185,7 +185,7 @@ impl Mill {
             queues.push(QueueItem {
                 queue: of.queue.as_str(),
                 waiting: of.waiting.saturating_sub(of.taken),
-                in_work: of.taken,
+                in_progress: of.taken,
                 oldest,
                 done_per_minute: rate,
                 empty_at: left.and_then(|left| now.checked_add(left).ok()),
@@ -265,7 +265,7 @@ impl Mill {
     pub(super) async fn workers(&self) -> Result<Vec<WorkerItem>, ViewError> {
         let catalogue = self.catalogue();
         let error = |error: queuekeeper_catalogue::Error| unavailable(&error);
-        let held = catalogue.tasks_in_work().await.map_err(error)?;
+        let held = catalogue.tasks_in_progress().await.map_err(error)?;
         let processes = catalogue.mill_processes(SEEN_WITHIN).await.map_err(error)?;
         // A process has some more: the next ones of its workers, and those of which the end is being written.
         let busy = |process: &MillProcess| held.get(&process.name).copied().unwrap_or(0).min(process.workers.into());

@@ -81,7 +81,7 @@ pub(super) fn all(status: &Status, summary: &Summary, recent: &Recent, now: Time
     // What was stored is at stake.
     items.extend(bit_errors::open(&recent.bit_errors));
     // Before the failed jobs: a fault may stop a whole state or all reports, a failed job stops no other.
-    items.extend(faults(summary, !recent.stopped.is_empty()));
+    items.extend(faults(summary, &recent.fixes, !recent.stopped.is_empty()));
     items.extend(failures::groups(summary, recent));
     items.extend(failures::without_jobs(&recent.failed_without_jobs));
     items.extend(recent.automation.as_ref().map(|rules| automation::items(rules, now)).unwrap_or_default());
@@ -192,7 +192,11 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
 }
 
 /// One item for each kind of fault that is present and not shown otherwise.
-fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attention> {
+fn faults<'a>(
+    summary: &'a Summary,
+    fixes: &'a [(Fault, &'static str)],
+    has_stopped: bool,
+) -> impl Iterator<Item = Attention> + 'a {
     let shown = Fault::ALL.into_iter().map(|fault| (fault, summary.faults(fault)));
     let shown = shown.filter(move |(fault, shown)| {
         let is_listed = match fault {
@@ -201,10 +205,14 @@ fn faults(summary: &Summary, has_stopped: bool) -> impl Iterator<Item = Attentio
         };
         shown.count > 0 && !is_listed
     });
-    shown.map(|(fault, shown)| Attention {
+    let fix = |fault: Fault| {
+        let alone = fixes.iter().find(|(of, _)| *of == fault).map(|(_, fix)| *fix);
+        alone.unwrap_or_else(|| fault.fix())
+    };
+    shown.map(move |(fault, shown)| Attention {
         since: shown.since,
         is_oldest: shown.count > 1,
-        fix: fault.fix().to_owned(),
+        fix: fix(fault).to_owned(),
         page: Some("faults".to_owned()),
         link: "Show faults",
         ..item(

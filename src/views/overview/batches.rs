@@ -14,7 +14,7 @@ use queuekeeper_queue::state::Outcome;
 
 /// A batch in progress.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct BatchInWork {
+pub(crate) struct BatchInProgress {
     /// Its id.
     #[schema(example = "bid0000000042")]
     pub(crate) batch: String,
@@ -46,14 +46,14 @@ pub(crate) struct BatchInWork {
 }
 
 /// The batches in progress that have been in their state longest.
-pub(super) fn in_work(recent: &Recent, now: Timestamp) -> Vec<BatchInWork> {
+pub(super) fn in_progress(recent: &Recent, now: Timestamp) -> Vec<BatchInProgress> {
     let new = |(batch, rates, forecast): &(BatchDetail, Option<Rates>, Forecast)| {
-        BatchInWork::new(&batch.batch, Outlook::new(*forecast, *rates, now))
+        BatchInProgress::new(&batch.batch, Outlook::new(*forecast, *rates, now))
     };
     recent.batches.iter().map(new).collect()
 }
 
-impl BatchInWork {
+impl BatchInProgress {
     fn new(batch: &Batch, outlook: Outlook) -> Self {
         let jobs = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
         let open = jobs(Outcome::Processing);

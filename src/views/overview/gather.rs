@@ -34,7 +34,7 @@ impl Source<'_> {
         let store = self.store;
         // What comes after may have changed it.
         let seen = store.horizon(now);
-        let (batches, batches_in_work) = store.batches_in_work(SHOWN_BATCHES).unwrap_or_default();
+        let (batches, batches_in_progress) = store.batches_in_progress(SHOWN_BATCHES).unwrap_or_default();
         let ids: Vec<_> = batches.iter().map(|batch| batch.id).collect();
         let batches = insight::forecasts(store, &ids, self.volume(), seen).into_iter();
         let batches = batches.filter_map(|(id, forecast)| Some((store.batch(id)?, store.batch_rates(id), forecast)));
@@ -46,7 +46,7 @@ impl Source<'_> {
         Recent {
             history: store.history(now, self.curve_window(now), CURVE_POINTS),
             batches: batches.collect(),
-            batches_in_work,
+            batches_in_progress,
             stopped: self.stopped(&flow, seen),
             failed_without_jobs: store.failed_without_jobs(),
             failure_groups,
@@ -60,8 +60,19 @@ impl Source<'_> {
             storage: self.measured(),
             storage_problem: self.storage.and_then(Storage::problem),
             bit_errors: OpenBitErrors::NotRead,
+            fixes: self.fixes(now),
             flow,
         }
+    }
+
+    /// The fix of each fault that one item shows alone: it may say more than that of all of its kind.
+    fn fixes(&self, now: Timestamp) -> Vec<(Fault, &'static str)> {
+        let found = |fault| self.store.faults(fault, 2, now, self.space_left()).unwrap_or_default();
+        let alone = |fault| match found(fault).as_slice() {
+            [one] => Some((fault, one.fix)),
+            _ => None,
+        };
+        Fault::ALL.into_iter().filter_map(alone).collect()
     }
 
     /// The collections that are held, those held longest first.

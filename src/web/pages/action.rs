@@ -329,11 +329,12 @@ impl Plan {
             left = left.saturating_sub(data.text.len());
             Lost { path: visible(path), data }
         });
-        let name = |label: Option<&str>| label.map(state_name).unwrap_or_default();
+        let name = |label: Option<String>| label.as_deref().map(state_name).unwrap_or_default();
+        let (before, after) = prepared.values();
         let operations = if is_open { Vec::new() } else { prepared.operations() };
         Self {
-            before: name(prepared.before),
-            after: name(prepared.after),
+            before: name(before),
+            after: name(after),
             lost: lost.collect(),
             operations: operations.iter().map(|line| visible(line)).collect(),
             shown: prepared.precondition.plan.map(plan_text).unwrap_or_default(),

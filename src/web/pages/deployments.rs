@@ -109,7 +109,7 @@ fn figures((summary, overview): (&Summary, &Overview)) -> Vec<Figure> {
         figure("Jobs under way", overview.under_way, false, "jobs"),
         figure("Held", jobs(JobState::Held), false, "jobs?state=held"),
         figure("Failed", failed, failed > 0, "failures"),
-        figure("Batches in progress", overview.batches_in_work_count, false, "batches"),
+        figure("Batches in progress", overview.batches_in_progress_count, false, "batches"),
         figure("Failed batches", failed_batches, failed_batches > 0, "batches?state=failed"),
         figure("Faults", faults, faults > 0, "faults"),
     ]

@@ -258,7 +258,7 @@ fn banner(view: &View) -> Option<Banner> {
             ("The queue cannot be read".to_owned(), "Nothing can be shown until it is readable.".to_owned())
         }
         (_, _) => {
-            let rest = "Nothing can be shown until then.".to_owned();
+            let rest = "Nothing can be shown until it has been read.".to_owned();
             ("The queue has not been read yet".to_owned(), rest)
         }
     };

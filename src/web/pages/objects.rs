@@ -32,6 +32,10 @@ struct ObjectsPage {
     frame: Frame,
     filter: ObjectFilter,
     rows: Vec<ObjectRow>,
+    /// How many are on this page, in words.
+    shown: String,
+    /// The same as JSON.
+    json: String,
     /// Where the next page is; empty on the last one.
     next: String,
 }
@@ -160,8 +164,11 @@ pub(super) async fn list(
     };
     let next =
         list.next.map(|after| address(&format!("{root}objects"), &ObjectFilter { after, ..filter.clone() }.pairs()));
-    let page =
-        ObjectsPage { rows: list.items.iter().map(row).collect(), next: next.unwrap_or_default(), filter, frame };
+    let json = address(&format!("{root}api/v1/objects"), &filter.pairs());
+    let of = if next.is_some() { " on this page" } else { "" };
+    let shown = format!("{}{of}", counted(list.items.len() as u64, "object", "objects"));
+    let rows = list.items.iter().map(row).collect();
+    let page = ObjectsPage { rows, shown, json, next: next.unwrap_or_default(), filter, frame };
     Ok(render(StatusCode::OK, &page))
 }
 

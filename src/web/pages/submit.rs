@@ -217,7 +217,7 @@ pub(super) fn frame(view: &View, root: &str, who: &Identity) -> Frame {
 
 /// The state of a deposit as its depositor takes it: a batch is `reporting` already while its jobs are worked on.
 fn state_of(state: &str, processing: u64) -> &str {
-    if state == BatchState::Reporting.label() && processing > 0 { "in work" } else { state }
+    if state == BatchState::Reporting.label() && processing > 0 { "in progress" } else { state }
 }
 
 /// How many jobs have which outcome.

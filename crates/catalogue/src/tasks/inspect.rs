@@ -146,7 +146,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn tasks_in_work(&self) -> Result<BTreeMap<String, u64>, Error> {
+    pub async fn tasks_in_progress(&self) -> Result<BTreeMap<String, u64>, Error> {
         let sql = "SELECT worker, COUNT(*) FROM tasks WHERE holder IS NOT NULL GROUP BY worker";
         let rows = self.list(sql, values![], |row| Ok((row.get::<Option<String>>(0)?, row.count(1)?))).await?;
         Ok(rows.into_iter().map(|(worker, count)| (worker.unwrap_or_default(), count)).collect())

@@ -204,7 +204,7 @@ on_both! {
         assert_eq!(catalogue.oldest_task(HIGH, &["account".to_owned()]).await.unwrap(), None);
         let taken = take(catalogue, LOW, 10).await;
         assert_eq!(catalogue.oldest_task(LOW, &["account".to_owned()]).await.unwrap(), None);
-        assert_eq!(catalogue.tasks_in_work().await.unwrap(), [("worker-1".to_owned(), 3)].into());
+        assert_eq!(catalogue.tasks_in_progress().await.unwrap(), [("worker-1".to_owned(), 3)].into());
         let open = catalogue.tasks_of_item("account", &space, &key).await.unwrap();
         assert_eq!((open[0].state, open[0].worker.as_deref(), open[0].attempts), (TaskState::Waiting, Some("worker-1"), 1));
         assert!(end(catalogue, &taken[0], Outcome::Done).await);

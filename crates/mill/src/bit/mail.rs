@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitRun;
 use queuekeeper_catalogue::outbox::NewMessage;
@@ -18,6 +17,7 @@ use super::checker::said;
 use super::coverage::{Amount, ReportResult};
 use super::report::ReportHead;
 use crate::account::Account;
+use crate::words::{counted, moment};
 
 /// How many findings a mail has.
 const FINDINGS: u32 = 10;
@@ -177,14 +177,4 @@ fn facts(body: Body, head: &ReportHead) -> Body {
         })
         .collect();
     body.facts(&parts.iter().map(|(part, amount)| (part.as_str(), amount.as_str())).collect::<Vec<_>>())
-}
-
-/// A number with its noun.
-fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
-}
-
-/// An instant as a mail has it, to the second.
-fn moment(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }

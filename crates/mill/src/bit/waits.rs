@@ -17,6 +17,7 @@ use super::verdict::Remedy;
 use crate::account::Account;
 use crate::users::MILL;
 use crate::why::Waiting;
+use crate::words::moment;
 
 /// What a bit error waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,7 +207,7 @@ impl<'a> Waits<'a> {
             RepairStart::ByAsking(AskFor::TooMany) => {
                 let at = task.filter(|open| open.state == TaskState::Waiting).and_then(|open| open.visible);
                 let again =
-                    at.filter(|at| *at > self.now).map(|at| format!("The mill checks this again at {}.", shown(at)));
+                    at.filter(|at| *at > self.now).map(|at| format!("The mill checks this again at {}.", moment(at)));
                 let why = format!(
                     "{MOST_A_DAY} repairs were started automatically in {store} within 24 hours, which is the limit."
                 );
@@ -310,7 +311,7 @@ fn stopped(stops: &[&RepairStop]) -> (String, String) {
         let store = stop.store.as_ref().map_or("all stores".to_owned(), ToString::to_string);
         let user = if stop.user == MILL { "the mill" } else { &stop.user };
         let why =
-            format!("Automatic repairs in {store} were stopped by {user} at {}: {}", shown(stop.since), stop.reason);
+            format!("Automatic repairs in {store} were stopped by {user} at {}: {}", moment(stop.since), stop.reason);
         let of = stop.store.as_ref().map(|store| format!(" {store}")).unwrap_or_default();
         (ended(why), format!("queuekeeper mill resume-repairs{of} --reason TEXT"))
     };
@@ -323,7 +324,9 @@ fn asked(why: AskFor, store: &StoreName, account: &Account) -> String {
     let name = &account.name;
     match why {
         AskFor::Mode => {
-            format!("An operator starts the repairs in {store}: {name} does not have repair: automatic there.")
+            format!(
+                "Repairs in {store} are started by an operator, because the account {name} does not have repair: automatic there."
+            )
         }
         AskFor::WriteOnce => {
             format!(
@@ -352,8 +355,4 @@ fn asked(why: AskFor, store: &StoreName, account: &Account) -> String {
 /// A sentence with its full stop; what another part said at its end may have one.
 fn ended(text: String) -> String {
     if text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }
-}
-
-fn shown(instant: Timestamp) -> String {
-    instant.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -12,6 +12,7 @@ use queuekeeper_store::store::{Content, EntityTag, Item, Store};
 use queuekeeper_store::{Error, ErrorKind};
 
 use crate::limits::{ColdStore, RestoreSettings};
+use crate::words::moment;
 
 /// The least wait for a budget of which there will be enough.
 const LEAST_WAIT: Duration = Duration::from_mins(1);
@@ -117,7 +118,7 @@ impl Cold {
             }
             Ok(RestoreAnswer::Requested { at, age }) => {
                 let (again, left) = (at.checked_add(forget_after).unwrap_or(at), limit.saturating_sub(age));
-                let [at, again] = [at, again].map(|instant| instant.strftime("%Y-%m-%dT%H:%M:%SZ"));
+                let [at, again] = [at, again].map(moment);
                 if left.is_zero() {
                     let minutes = limit.as_secs().div_ceil(60);
                     let limit = if minutes.is_multiple_of(60) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{ExpansionNote, OperatorNote};
-use crate::state::BatchState;
+use crate::state::{BatchState, JobState};
 
 const OPENING: &str = "Withdrawn by ";
 const PROGRAM: &str = " with queuekeeper";
@@ -35,6 +35,12 @@ impl<'a> WithdrawnNote<'a> {
         let (who, rest) = message.strip_prefix(OPENING)?.split_once(PROGRAM)?;
         let why = if rest.is_empty() { rest } else { rest.strip_prefix(": ")? };
         (!who.is_empty()).then_some(Self { who, why })
+    }
+
+    /// The note of a job that was withdrawn, by its state and the message of its status; `None` for any other job.
+    #[must_use]
+    pub fn of_job(state: Option<JobState>, message: &'a str) -> Option<Self> {
+        if state == Some(JobState::Deleted) { Self::read(message) } else { None }
     }
 
     /// The note of a batch that was withdrawn, by its state and the message of its status; `None` for any other batch.

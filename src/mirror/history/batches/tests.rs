@@ -58,5 +58,5 @@ fn what_a_clock_that_was_set_back_has_dated_after_now_is_forgotten() {
     assert_eq!(kept.back(), Some(&(at(3_895), 300)));
     assert_eq!(kept.front(), Some(&(at(3_600), 0)));
     batches.sample(Vec::new(), at(4_000));
-    assert!(batches.ends.is_empty(), "it is not in work any more");
+    assert!(batches.ends.is_empty(), "it is not in progress any more");
 }

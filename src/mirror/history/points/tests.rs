@@ -34,7 +34,7 @@ fn any_event() -> impl Strategy<Value = Event> {
 }
 
 fn sample(value: u32) -> Sample {
-    let mut figures = Figures { faults: value, batches_in_work: value + 1, ..Figures::default() };
+    let mut figures = Figures { faults: value, batches_in_progress: value + 1, ..Figures::default() };
     let state = index(STORING);
     figures.oldest = [u32::MAX; STATES];
     (figures.jobs[state], figures.locked[state]) = (value + 2, value + 3);
@@ -120,7 +120,7 @@ proptest! {
             prop_assert_eq!(point.at, at(begin * 10));
             let value = |of: &ByState<JobState, u64>| *of.get(STORING);
             prop_assert_eq!((value(&point.jobs), value(&point.locked)), (u64::from(last + 2), u64::from(last + 3)));
-            prop_assert_eq!((point.batches_in_work, *point.jobs.get(None)), (u64::from(last + 1), 0));
+            prop_assert_eq!((point.batches_in_progress, *point.jobs.get(None)), (u64::from(last + 1), 0));
             prop_assert_eq!(point.faults, u64::from(samples.iter().copied().max().unwrap()));
             let oldest = samples.iter().filter(|value| !value.is_multiple_of(5)).max();
             prop_assert_eq!(*point.oldest.get(STORING), oldest.map(|value| Duration::from_secs(u64::from(value + 4))));

@@ -62,7 +62,7 @@ fn a_sample_has_the_jobs_of_each_state_and_the_age_of_the_oldest() {
     assert_eq!(of(Some(JobState::Failed)), (1, 0, u32::MAX - 1));
     assert_eq!(of(Some(JobState::Storing)), (0, 0, u32::MAX));
     assert_eq!(of(None), (1, 0, u32::MAX));
-    assert_eq!((figures.batches_in_work, batches.len()), (1, 1));
+    assert_eq!((figures.batches_in_progress, batches.len()), (1, 1));
     assert_eq!(image.sample(now(), Offset::default(), 0).batches.len(), 0);
 }
 

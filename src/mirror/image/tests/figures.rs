@@ -135,14 +135,14 @@ impl<'a> Plain<'a> {
         u32::try_from(self.model.keys().filter(is_of).count()).unwrap()
     }
 
-    /// The batches in work, those first that are longest in their state.
-    fn in_work(&self) -> impl Iterator<Item = BatchId> {
-        let is_in_work = |batch: &&Batch| match batch.state {
+    /// The batches in progress, those first that are longest in their state.
+    fn in_progress(&self) -> impl Iterator<Item = BatchId> {
+        let is_in_progress = |batch: &&Batch| match batch.state {
             Some(BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => true,
             Some(BatchState::Failed) | None => self.references(batch.id, &[Outcome::Processing]) > 0,
             Some(_) => false,
         };
-        self.batches.iter().filter(is_in_work).map(|batch| batch.id)
+        self.batches.iter().filter(is_in_progress).map(|batch| batch.id)
     }
 
     fn check(&self, summary: &Summary, space: Option<i64>) {
@@ -196,14 +196,14 @@ impl<'a> Plain<'a> {
             let age = oldest.map(|at| self.now.duration_since(at).as_secs().max(0));
             assert_eq!(figures.oldest[at], age.map_or(u32::MAX, |age| age.try_into().unwrap()), "{state:?}");
         }
-        let in_work: Vec<_> = self.in_work().collect();
-        assert_eq!(figures.batches_in_work as usize, in_work.len());
+        let in_progress: Vec<_> = self.in_progress().collect();
+        assert_eq!(figures.batches_in_progress as usize, in_progress.len());
         let ended = |batch| self.references(batch, &[Outcome::Failed, Outcome::Completed, Outcome::Deleted]);
-        let expected: Vec<_> = in_work.iter().take(limit).map(|batch| (*batch, ended(*batch))).collect();
+        let expected: Vec<_> = in_progress.iter().take(limit).map(|batch| (*batch, ended(*batch))).collect();
         assert_eq!(batches, expected);
-        let (listed, count) = image.batches_in_work(limit, self.offset);
+        let (listed, count) = image.batches_in_progress(limit, self.offset);
         assert!(listed.iter().map(|batch| batch.id).eq(expected.iter().map(|(batch, _)| *batch)));
-        assert_eq!(count, in_work.len());
+        assert_eq!(count, in_progress.len());
         let without_jobs = self
             .batches
             .iter()

@@ -23,7 +23,7 @@ pub(super) struct Timeline {
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) name: &'static str,
-    /// `past`, `here`, `failed`, `held`, or nothing for what is to come.
+    /// `past`, `here`, `failed`, `held`, `deleted`, or nothing for what was not reached.
     pub(super) class: &'static str,
     /// How long the job was in it, or is; empty if that was not observed.
     pub(super) time: String,
@@ -46,7 +46,8 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
     let (at, class, words) = match job.state {
         Some(JobState::Failed) => (Some(JobState::failed_in(job.last_successful)), "failed", "failed here"),
         Some(JobState::Held) => (Some(JobState::Pending), "held", "held here"),
-        Some(JobState::Deleted) | None => (None, "", ""),
+        Some(JobState::Deleted) => (Some(JobState::failed_in(job.last_successful)), "deleted", "deleted here"),
+        None => (None, "", ""),
         Some(state) => (Some(state), "here", "is here"),
     };
     let position = at.and_then(|at| path.iter().position(|state| *state == at));
@@ -59,6 +60,7 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
         let (class, words) = match position {
             Some(position) if index < position => ("past", "done"),
             Some(position) if index == position => (class, words),
+            Some(_) | None if job.state == Some(JobState::Deleted) => ("", "not reached"),
             Some(_) | None => ("", "to come"),
         };
         // Where it failed or is held it is no more: since when, its state says.

@@ -41,7 +41,7 @@ struct MillPage {
 struct Queue {
     name: &'static str,
     waiting: String,
-    in_work: String,
+    in_progress: String,
     oldest: Option<Moment>,
     rate: String,
     empty: Option<Due>,
@@ -205,7 +205,7 @@ impl Queue {
         Self {
             name: item.queue,
             waiting: Count(item.waiting).to_string(),
-            in_work: Count(item.in_work).to_string(),
+            in_progress: Count(item.in_progress).to_string(),
             oldest: item.oldest.map(|oldest| Moment::new(oldest, now)),
             rate: if rate > 0.0 && rate < 10.0 { format!("{rate:.1}") } else { format!("{rate:.0}") },
             empty: item.empty_at.map(|empty| Due::new(empty, now)),
@@ -214,7 +214,7 @@ impl Queue {
             paused: if item.paused > 0 { Count(item.paused).to_string() } else { String::new() },
             restore: if item.restore > 0 { Count(item.restore).to_string() } else { String::new() },
             has_bit_errors: item.has_bit_errors(),
-            is_empty: item.waiting + item.in_work + item.held + item.dead + item.paused + item.restore == 0,
+            is_empty: item.waiting + item.in_progress + item.held + item.dead + item.paused + item.restore == 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::views::overview::{BatchInWork, Overview};
+use crate::views::overview::{BatchInProgress, Overview};
 use crate::views::show::{Count, counted};
 
 /// The batches in progress that are shown, and how many are not.
@@ -33,16 +33,16 @@ pub(super) struct OverviewBatchRow {
 
 impl Batches {
     pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
-        let shown = overview.batches_in_work.len() as u64;
-        let more = overview.batches_in_work_count.saturating_sub(shown);
+        let shown = overview.batches_in_progress.len() as u64;
+        let more = overview.batches_in_progress_count.saturating_sub(shown);
         Self {
-            rows: overview.batches_in_work.iter().map(|batch| row(batch, now)).collect(),
+            rows: overview.batches_in_progress.iter().map(|batch| row(batch, now)).collect(),
             more: if more > 0 { counted(more, "batch more", "batches more") } else { String::new() },
         }
     }
 }
 
-fn row(batch: &BatchInWork, now: Timestamp) -> OverviewBatchRow {
+fn row(batch: &BatchInProgress, now: Timestamp) -> OverviewBatchRow {
     let deposit = [&batch.filename, &batch.title].into_iter().find(|text| !text.is_empty());
     let owner: Vec<&str> =
         [&*batch.collection, &*batch.submitter].into_iter().filter(|text| !text.is_empty()).collect();

@@ -29,7 +29,7 @@ pub(super) struct Curve {
 /// Throughput, jobs in progress, and the longest time of a job in its state; `range` is that of the large charts.
 pub(super) fn all(overview: &Overview, recent: &Recent, range: &str, now: Timestamp) -> Vec<Curve> {
     let on_path = || JobState::ALL.iter().copied().filter(|state| state.success().is_some());
-    let in_work = |point: &Point| Some(on_path().map(|state| *point.jobs.get(Some(state)) as f64).sum());
+    let in_progress = |point: &Point| Some(on_path().map(|state| *point.jobs.get(Some(state)) as f64).sum());
     let wait = |point: &Point| {
         let oldest = on_path().filter_map(|state| *point.oldest.get(Some(state))).max();
         Some(oldest.unwrap_or_default().as_secs_f64())
@@ -54,7 +54,7 @@ pub(super) fn all(overview: &Overview, recent: &Recent, range: &str, now: Timest
             ChartKind::Throughput,
             &|point| Some(point.completed_per_second * 3600.0),
         ),
-        curve("under way", "", "work", Count(overview.under_way).to_string(), ChartKind::Jobs, &in_work),
+        curve("under way", "", "work", Count(overview.under_way).to_string(), ChartKind::Jobs, &in_progress),
         curve(
             "longest time in a state",
             "",
