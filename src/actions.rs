@@ -47,14 +47,14 @@ pub use accept::{Accepted, Actions};
 pub use action::{Action, Requested};
 pub use actor::{Actor, Role, Source, UnknownRole};
 pub use clock::{Clock, MeasureClock};
-pub use execution::{DoneItem, Execution, Outcome, Progress};
+pub use execution::{ActionOutcome, DoneItem, Execution, Progress};
 pub use kind::{ActionKind, UnknownAction};
 pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
 pub(crate) use parameters::action_parameters;
 pub use parameters::{
-    ActionParameters, Argument, Input, InputWords, Parameter, ParameterSpec, ParameterValue, Takes, WrittenParameters,
-    WrongValue,
+    ActionParameters, Argument, Input, InputWords, Parameter, ParameterSpec, ParameterValue, TakenParameter,
+    WrittenParameters, WrongValue,
 };
 pub use precondition::Precondition;
 pub use prepare::Prepared;

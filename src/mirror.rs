@@ -54,7 +54,7 @@ pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use situation::{
-    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, Pause, Pool, QueueHead, QueuePosition,
+    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, PauseSituation, Pool, QueueHead, QueuePosition,
     StateSituation, Volume,
 };
 pub use store::{Addresses, Store, Writer};

@@ -13,7 +13,7 @@ use crate::config::{Config, ListenAddress};
 use crate::metrics::{self, storage};
 use crate::prometheus::Prometheus;
 use crate::web;
-use queue::Queue;
+use queue::ServedQueue;
 use queuekeeper_ingest::services::Services;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_store::StoreFamilies;
@@ -109,7 +109,8 @@ pub async fn serve_with(
         });
     }
     log_listening(&listeners, &config)?;
-    let Queue { store, actions, alerts, audit } = Queue::start(&config, volume.as_ref(), &mut tasks, &mut registry)?;
+    let ServedQueue { store, actions, alerts, audit } =
+        ServedQueue::start(&config, volume.as_ref(), &mut tasks, &mut registry)?;
 
     let mut config = config;
     let daemons = beside.daemons.as_ref().map(|(_, services)| services);

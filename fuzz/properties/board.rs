@@ -147,7 +147,7 @@ impl Board {
         let mirrored = Mirrored::default();
         let store = mirrored.store();
         let drop_after = config.mirror.drop_after;
-        metrics::queue::Queue { store: store.clone(), storage: None, drop_after, collections: 20 }
+        metrics::queue::QueueMetrics { store: store.clone(), storage: None, drop_after, collections: 20 }
             .register(&mut registry);
         let destination = Destination::File(file("audit", audit), Rotation::default());
         let audit = Audit::open(destination).expect("the audit file can be opened");

@@ -3,7 +3,7 @@
 use queuekeeper_queue::dump::Redaction;
 use queuekeeper_queue::dump::line::{DumpLine, compare, read_line};
 use queuekeeper_queue::load::{DumpReader, LoadLimits};
-use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, Queue, RequestNode};
+use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, LockFolder, Path, QueueName, RequestNode};
 use queuekeeper_queue::record::{
     Configuration, Identifiers, ItemStatus, JobStatus, Submission, bid, is_priority_out_of_range, priority,
     space_needed,
@@ -61,7 +61,7 @@ pub fn check(data: &[u8]) {
     let of_batch = BatchNode::ALL.iter().map(|node| Path::BatchNode(batch, *node));
     let of_request = RequestNode::ALL.iter().map(|node| Path::RequestNode(AccessQueue::Small, request, *node));
     let others = [
-        Path::QueueLock(Queue::Ingest),
+        Path::QueueLock(QueueName::Ingest),
         Path::NamedLock(LockFolder::Collections, "demo".into()),
         Path::BatchUuid("bid-9c1a".into()),
         Path::Unexpected("/notes".into()),

@@ -14,7 +14,7 @@ use super::actor::{Actor, Role};
 use super::audit::{ActionId, Audit};
 use super::clock::Clock;
 use super::execute::ActionContext;
-use super::execution::{Admission, Execution, Executions, Key, Outcome};
+use super::execution::{ActionOutcome, Admission, Execution, Executions, Key};
 use super::lists::Lists;
 use super::metrics::Metrics;
 use super::outcome::DRY_RUN;
@@ -48,7 +48,7 @@ pub struct Accepted {
     /// The action.
     pub execution: Arc<Execution>,
     /// Its outcome; `None` while it is running.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<ActionOutcome>,
 }
 
 impl Actions {
@@ -180,7 +180,7 @@ impl Actions {
                 self.shared.tasks.spawn(async move {
                     let context = ActionContext { actor: &actor, reason: &reason, execution: &task_execution, now };
                     let outcome = shared.execute_one(&action, context).await;
-                    let label = outcome.as_ref().map_or_else(Refusal::label, Outcome::label);
+                    let label = outcome.as_ref().map_or_else(Refusal::label, ActionOutcome::label);
                     shared.metrics.count(action.kind().label(), actor.source, label);
                     // Nothing was done, so that a repetition is a new action on the queue as it is then.
                     if let (Some(key), Err(refusal)) = (&key, &outcome)

@@ -26,7 +26,7 @@ pub enum Requested {
     /// On an access request.
     Request(AccessQueue, RequestId, RequestAction),
     /// On a queue.
-    Queue(path::Queue, QueueAction),
+    Queue(path::QueueName, QueueAction),
     /// On a collection, by its mnemonic.
     Collection(Box<str>, CollectionAction),
     /// On a store, by its name.

@@ -15,7 +15,7 @@ use super::accept::{Actions, Started};
 use super::actor::{Actor, Role};
 use super::audit::{ActionId, Finished, Record, TARGETS_PER_RECORD};
 use super::execute::ActionContext;
-use super::execution::{Execution, ItemChange, Key, Outcome};
+use super::execution::{ActionOutcome, Execution, ItemChange, Key};
 use super::kind::ActionKind;
 use super::lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 use super::outcome::DONE;
@@ -154,14 +154,14 @@ fn required_role(kind: ActionKind, items: &[(Target, Option<i32>)]) -> Role {
 }
 
 impl Shared {
-    async fn execute_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
+    async fn execute_list(&self, frozen: &Frozen, context: ActionContext<'_>) -> Result<ActionOutcome, Refusal> {
         let began = Instant::now();
         for targets in frozen.items.chunks(TARGETS_PER_RECORD) {
             let before = self.known_before(frozen.bulk.kind, targets);
             let record = context.requested_many(frozen.bulk, frozen.items.len(), targets, before);
             self.audit.write(record).await?;
         }
-        let mut outcome = Outcome::default();
+        let mut outcome = ActionOutcome::default();
         outcome.warnings.extend(self.execute_each(frozen.bulk, &frozen.items, context).await);
         let execution = context.execution;
         outcome.count(execution.progress());

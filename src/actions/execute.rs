@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::actor::{Actor, Role, Source};
 use super::audit::{Finished, NotWritten, Record, TARGETS_PER_RECORD};
-use super::execution::{Execution, Outcome};
+use super::execution::{ActionOutcome, Execution};
 use super::kind::ActionKind;
 use super::lists::BulkAction;
 use super::parameters::ActionParameters;
@@ -57,7 +57,11 @@ impl Shared {
         Ok(prepared)
     }
 
-    pub(super) async fn execute_one(&self, action: &Action, context: ActionContext<'_>) -> Result<Outcome, Refusal> {
+    pub(super) async fn execute_one(
+        &self,
+        action: &Action,
+        context: ActionContext<'_>,
+    ) -> Result<ActionOutcome, Refusal> {
         let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
         let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
@@ -74,7 +78,7 @@ impl Shared {
         };
         let finished = Finished {
             target: None,
-            outcome: outcome.as_ref().map_or_else(Refusal::label, Outcome::label),
+            outcome: outcome.as_ref().map_or_else(Refusal::label, ActionOutcome::label),
             detail: outcome.as_ref().map_or_else(|refusal| Some(refusal.to_string()), |done| done.detail.clone()),
             before,
             after,
@@ -100,7 +104,7 @@ impl Shared {
         queue: &Queue,
         prepared: &Prepared,
         context: ActionContext<'_>,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<ActionOutcome, Refusal> {
         let mut commits = 0;
         match self.commit(queue, prepared, context, &mut commits).await {
             Ok(done) => Ok(done),
@@ -119,7 +123,12 @@ impl Shared {
 
     /// Looks up the outcome of one transaction once the connection is back, which is possible for most that were
     /// interrupted.
-    async fn look_up_outcome(&self, queue: &Queue, prepared: &Prepared, error: Error) -> Result<Outcome, Refusal> {
+    async fn look_up_outcome(
+        &self,
+        queue: &Queue,
+        prepared: &Prepared,
+        error: Error,
+    ) -> Result<ActionOutcome, Refusal> {
         let transaction = match prepared.steps.as_slice() {
             [Step::Job(plan)] => &plan.transaction,
             [Step::One(transaction)] => transaction,
@@ -132,7 +141,7 @@ impl Shared {
             match present.recheck(transaction).await {
                 Ok(Some(true)) => {
                     let (before, after, warnings) = (prepared.before, prepared.after, prepared.warnings.clone());
-                    return Ok(Outcome { before, after, warnings, ..Outcome::default() });
+                    return Ok(ActionOutcome { before, after, warnings, ..ActionOutcome::default() });
                 }
                 Ok(Some(false)) if present.session() == queue.session() => {
                     let why = "the connection was lost before ZooKeeper committed it; nothing was done";
@@ -152,12 +161,12 @@ impl Shared {
         prepared: &Prepared,
         context: ActionContext<'_>,
         commits: &mut usize,
-    ) -> Result<Outcome, StopReason> {
+    ) -> Result<ActionOutcome, StopReason> {
         let execution = context.execution;
         let (before, after) = (prepared.before, prepared.after);
         let warnings = prepared.warnings.clone();
         let detail = prepared.steps.is_empty().then(|| NOT_PRESENT.to_owned());
-        let mut outcome = Outcome { before, after, version: None, warnings, detail, ..Outcome::default() };
+        let mut outcome = ActionOutcome { before, after, version: None, warnings, detail, ..ActionOutcome::default() };
         // A deletion passes over each job twice: marking it, and then removing it.
         let passes = prepared.steps.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;
@@ -226,7 +235,7 @@ impl Shared {
         action: ActionKind,
         items: &[(Target, Option<i32>)],
         context: ActionContext<'_>,
-        outcome: &mut Outcome,
+        outcome: &mut ActionOutcome,
     ) -> bool {
         context.execution.set_progress(0, items.len());
         let bulk = BulkAction { kind: action, parameters: ActionParameters::default() };

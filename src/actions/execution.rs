@@ -30,7 +30,7 @@ const MAX_WRITTEN: usize = 1_000;
 
 /// The outcome of an action.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct ActionOutcome {
     /// The label of the target's state before; `None` if it has none.
     pub before: Option<&'static str>,
     /// The label of the target's state now; `None` if it has none or was removed.
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub progress: Option<Progress>,
 }
 
-impl Outcome {
+impl ActionOutcome {
     /// The label of the outcome.
     #[must_use]
     pub fn label(&self) -> &'static str {
@@ -89,7 +89,7 @@ pub struct Execution {
     not_done: Mutex<Vec<(String, Refusal)>>,
     written: Mutex<Vec<(String, String)>>,
     cancelled_by: OnceLock<String>,
-    over: watch::Sender<Option<Result<Outcome, Refusal>>>,
+    over: watch::Sender<Option<Result<ActionOutcome, Refusal>>>,
 }
 
 /// The change of an item.
@@ -168,7 +168,7 @@ impl Execution {
 
     /// Its outcome; `None` while it is running.
     #[must_use]
-    pub fn outcome(&self) -> Option<Result<Outcome, Refusal>> {
+    pub fn outcome(&self) -> Option<Result<ActionOutcome, Refusal>> {
         self.over.borrow().clone()
     }
 
@@ -176,7 +176,7 @@ impl Execution {
     ///
     /// # Errors
     /// Why it was refused or failed.
-    pub async fn finished(&self) -> Result<Outcome, Refusal> {
+    pub async fn finished(&self) -> Result<ActionOutcome, Refusal> {
         let mut over = self.over.subscribe();
         let found = over.wait_for(Option::is_some).await;
         let outcome = found.ok().and_then(|outcome| outcome.clone());
@@ -246,7 +246,7 @@ impl Execution {
         }
     }
 
-    pub(super) fn end(&self, outcome: Result<Outcome, Refusal>) {
+    pub(super) fn end(&self, outcome: Result<ActionOutcome, Refusal>) {
         self.over.send_replace(Some(outcome));
     }
 }

@@ -15,7 +15,7 @@ mod takes;
 mod value;
 
 pub use input::{Argument, Input, InputWords};
-pub use takes::Takes;
+pub use takes::TakenParameter;
 use value::{PRIORITIES, resumable};
 pub use value::{ParameterValue, WrongValue};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::store_events::{StoreEvent, StoreEventError, read};
 use queuekeeper_store::store::Item;
@@ -103,7 +103,7 @@ impl StoreEvents {
                 key: Some(key),
                 destination: Some(store.clone()),
             };
-            tasks.push(NewTask { queue: Queue::Audit, subject, source: None });
+            tasks.push(NewTask { queue: TaskQueue::Audit, subject, source: None });
         }
         if !tasks.is_empty() {
             self.catalogue.put_tasks(&tasks).await?;

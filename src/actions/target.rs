@@ -76,7 +76,7 @@ pub enum Target {
     /// An access request.
     Request(AccessQueue, RequestId),
     /// A queue that can be paused.
-    Queue(path::Queue),
+    Queue(path::QueueName),
     /// A collection, by its mnemonic.
     Collection(Box<str>),
     /// A store, by its name in the configuration.
@@ -175,7 +175,7 @@ impl Target {
             if path.to_string() == text { Ok(path) } else { Err(UnknownTarget("not the path of a znode of the queue")) }
         };
         match kind {
-            "queue" => path::Queue::from_name(rest)
+            "queue" => path::QueueName::from_name(rest)
                 .map(Self::Queue)
                 .ok_or(UnknownTarget("expected one of the queues ingest, accessSmall and accessLarge")),
             "collection" => {

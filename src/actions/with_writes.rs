@@ -10,7 +10,7 @@ use super::action::Action;
 use super::actor::Actor;
 use super::audit::{ActionId, Finished};
 use super::execute::ActionContext;
-use super::execution::{Execution, Outcome};
+use super::execution::{ActionOutcome, Execution};
 use super::outcome::DONE;
 use super::prepare::{NOT_PRESENT, Prepared, Step};
 use super::reason::Reason;
@@ -49,7 +49,7 @@ impl Actions {
         reason: &Reason,
         (decision, writes): (ActionId, &[Write]),
         now: Timestamp,
-    ) -> Result<Outcome, WithWritesError> {
+    ) -> Result<ActionOutcome, WithWritesError> {
         if self.shared.tasks.is_closed() {
             return Err(Refusal::Unavailable("the server is shutting down; nothing was done".to_owned()).into());
         }
@@ -69,7 +69,7 @@ impl Actions {
     }
 
     /// Makes it available by its id.
-    fn remember(&self, execution: &Arc<Execution>, outcome: &Result<Outcome, WithWritesError>) {
+    fn remember(&self, execution: &Arc<Execution>, outcome: &Result<ActionOutcome, WithWritesError>) {
         execution.end(outcome.clone().map_err(|error| error.refusal()));
         // It has no key, so that it is always new.
         let _ = self.shared.executions.add(execution, None, 0);
@@ -93,7 +93,7 @@ impl Shared {
         action: &Action,
         context: ActionContext<'_>,
         (decision, writes): (ActionId, &[Write]),
-    ) -> Result<Outcome, WithWritesError> {
+    ) -> Result<ActionOutcome, WithWritesError> {
         let ActionContext { actor, reason, execution, now } = context;
         let began = Instant::now();
         let prepared = self.prepare(action, actor, reason.as_str(), now).await?;
@@ -108,11 +108,11 @@ impl Shared {
             }
             Err(error) => Err(Refusal::of_job(queue.explain(error).await).into()),
         };
-        let mut outcome = committed.map(|()| Outcome {
+        let mut outcome = committed.map(|()| ActionOutcome {
             before: prepared.before,
             after: prepared.after,
             warnings: prepared.warnings.clone(),
-            ..Outcome::default()
+            ..ActionOutcome::default()
         });
         let refusal = outcome.as_ref().err().map(WithWritesError::refusal);
         let finished = Finished {

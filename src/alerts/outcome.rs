@@ -9,9 +9,9 @@ macro_rules! outcomes {
         /// The outcome of an alert.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum Outcome { $( $(#[$doc])* $outcome, )+ }
+        pub enum DecisionOutcome { $( $(#[$doc])* $outcome, )+ }
 
-        impl Outcome {
+        impl DecisionOutcome {
             /// Every outcome.
             pub const ALL: [Self; [$($label),+].len()] = [$(Self::$outcome),+];
 
@@ -61,7 +61,7 @@ outcomes! {
     Unknown "unknown",
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for DecisionOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.label())
     }

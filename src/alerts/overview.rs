@@ -6,7 +6,7 @@ use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
 use super::guard;
 use super::memory::{Breaker, Hold, Memory, SharedBudget, memory_of};
-use super::outcome::Outcome;
+use super::outcome::DecisionOutcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
 use crate::mirror::words::moment;
@@ -20,7 +20,7 @@ pub struct Overview {
     /// Rules that no longer enforce, or are not configured in this process, and still hold collections.
     pub orphans: Vec<(String, Vec<Hold>)>,
     /// Who paused automatic actions, why and since when; `None` if they are not paused.
-    pub paused: Option<Pause>,
+    pub paused: Option<RulesPause>,
     /// Whether this process is the leader.
     pub leads: bool,
     /// When our own znodes were last read; `None` if they cannot be. They are read only if a rule enforces.
@@ -41,7 +41,7 @@ pub struct Overview {
 
 /// Automatic actions are paused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
+pub struct RulesPause {
     /// The name of the user; empty if unknown.
     pub who: String,
     /// The reason; empty if unknown.
@@ -83,7 +83,7 @@ pub struct EventRow {
     /// The alert.
     pub alert: String,
     /// The outcome; `None` if it was accepted.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<DecisionOutcome>,
     /// The outcome in words.
     pub detail: String,
     /// How many consecutive ones were equal.
@@ -154,7 +154,10 @@ impl Alerts {
             is_audit_unwritable: shared.is_audit_unwritable(),
             rules: rules.rules.iter().map(of_rule).collect(),
             orphans: orphans(&snapshot, &rules),
-            paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, shared.store.own_time(node.created))),
+            paused: snapshot
+                .paused
+                .as_ref()
+                .map(|node| RulesPause::read(&node.data, shared.store.own_time(node.created))),
             leads: shared.coordination.lead().is_some(),
             read,
             budget_left: u64::from(rules.budget.items)
@@ -193,7 +196,7 @@ impl EventRow {
     }
 }
 
-impl Pause {
+impl RulesPause {
     pub(super) fn read(data: &[u8], since: Timestamp) -> Self {
         #[derive(Default, serde::Deserialize)]
         #[serde(default)]

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::memory::{Breaker, Hold, Memory, memory_of};
-use super::overview::{Overview, Pause, RuleOverview, decisions, orphans, waiting};
+use super::overview::{Overview, RuleOverview, RulesPause, decisions, orphans, waiting};
 use super::rule::{Mode, Rule, Rules, actor_of};
 use queuekeeper_zookeeper::coordination::Snapshot;
 
@@ -18,7 +18,7 @@ pub struct RulesStatus {
     /// Rules that no longer enforce and still hold collections. Empty without the configuration file.
     pub orphans: Vec<(String, Vec<Hold>)>,
     /// Who paused automatic actions; `None` if they are not paused.
-    pub paused: Option<Pause>,
+    pub paused: Option<RulesPause>,
     /// Why this process cannot be a candidate for the leader; `None` if it can, or need not.
     pub problem: Option<String>,
     /// Whether the audit trail for alerts cannot be written here.
@@ -129,7 +129,7 @@ impl RulesStatus {
                 None => snapshot.rules.keys().map(|name| of_rule(name, None)).collect(),
             },
             orphans: rules.map(|rules| orphans(snapshot, rules)).unwrap_or_default(),
-            paused: snapshot.paused.as_ref().map(|node| Pause::read(&node.data, own_time(node.created))),
+            paused: snapshot.paused.as_ref().map(|node| RulesPause::read(&node.data, own_time(node.created))),
             problem: None,
             is_audit_unwritable: false,
         }

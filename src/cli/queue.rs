@@ -11,7 +11,7 @@ use super::stops::{Stop, show};
 use super::verbs;
 use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 
 /// Show which queues are paused; pause or unpause one
 #[derive(Clone, Debug, Args)]
@@ -21,7 +21,7 @@ pub(super) struct QueueArgs {
     action: Option<ActionKind>,
 
     /// The queue
-    #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(Queue::ALL.iter().map(|queue| queue.name())))]
+    #[arg(value_name = "QUEUE", value_parser = PossibleValuesParser::new(QueueName::ALL.iter().map(|queue| queue.name())))]
     queue: Option<String>,
 
     #[command(flatten)]
@@ -37,7 +37,7 @@ impl QueueArgs {
     /// # Errors
     /// When they cannot be read, or the action is refused.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let named = self.queue.as_deref().and_then(Queue::from_name);
+        let named = self.queue.as_deref().and_then(QueueName::from_name);
         let (Some(kind), Some(queue)) = (self.action, named) else { return self.list().await };
         let action = verbs::action(kind, Target::Queue(queue), ActionParameters::default())?;
         act_on_one(&self.client, &self.act, action).await
@@ -46,7 +46,7 @@ impl QueueArgs {
     async fn list(&self) -> anyhow::Result<()> {
         let stops = self.client.ask(async |link| {
             let mut stops = Vec::new();
-            for queue in Queue::ALL {
+            for queue in QueueName::ALL {
                 stops.push(Stop::new(queue.name(), link.queue().paused(*queue).await.map_err(CommandError::from)?));
             }
             Ok(stops)

@@ -22,7 +22,7 @@ use super::world::World;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::{self, StatusChange};
-use queuekeeper_queue::state::{Authority, BatchState, JobState, Outcome};
+use queuekeeper_queue::state::{Authority, BatchState, JobOutcome, JobState};
 use queuekeeper_queue::{Error, ItemChange, NewJob, Queue, Transaction};
 
 /// How many jobs one transaction moves to their states; each takes about 700 bytes.
@@ -218,9 +218,9 @@ fn to_state(batch: BatchId, id: JobId, state: JobState, refused: &str) -> Transa
         .delete(Path::entry(JobState::Pending, Priority::default(), id), None)
         .create(Path::entry(state, Priority::default(), id), Vec::new());
     let outcome = state.outcome();
-    if outcome != Outcome::Processing {
+    if outcome != JobOutcome::Processing {
         transaction
-            .delete(Path::Reference(batch, Outcome::Processing, id), None)
+            .delete(Path::Reference(batch, JobOutcome::Processing, id), None)
             .create(Path::Reference(batch, outcome, id), Vec::new());
     }
     transaction

@@ -12,7 +12,7 @@ use crate::mirror::words::{ago, between, count, counted, quoted, session, span, 
 use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
 use queuekeeper_queue::path::{BatchNode, Path};
 use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
-use queuekeeper_queue::state::{BatchState, Outcome, State};
+use queuekeeper_queue::state::{BatchState, JobOutcome, State};
 
 /// Says why a batch does not come to its end, or how far it is.
 #[must_use]
@@ -78,10 +78,10 @@ fn in_progress(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp, 
             .items([Path::BatchNode(batch.id, BatchNode::Lock)], 1);
         causes.push(cause);
     }
-    match batch.references[Outcome::Processing as usize] {
+    match batch.references[JobOutcome::Processing as usize] {
         Some(0) if batch.is_acquired && batch.state != Some(BatchState::Processing) => {
             let sentence = "All its jobs have finished. Its report has not been made yet.";
-            let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
+            let folder = Path::BatchOutcome(batch.id, JobOutcome::Processing);
             causes.push(Cause::new(CauseKind::ReportDue, sentence).evidence(outcomes(batch)).items([folder], 1));
         }
         Some(left @ 1..) => {
@@ -205,7 +205,7 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
 
 /// When it ends.
 pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
-    let left = batch.references[Outcome::Processing as usize].unwrap_or(0);
+    let left = batch.references[JobOutcome::Processing as usize].unwrap_or(0);
     // Where jobs of it wait says more than where they will.
     let stopped = obstacles_of(batch, volume, now).min_by_key(|(_, jobs, _)| *jobs == 0);
     let stopped = stopped.map(|(state, ..)| state.state);
@@ -236,17 +236,17 @@ fn to_do(batch: &BatchSituation, left: u64, forecast: Forecast) -> Cause {
     Cause::new(CauseKind::JobsToDo, sentence)
         .evidence(format!("{}{forecast}", outcomes(batch)))
         .since(batch.entered)
-        .items([Path::BatchOutcome(batch.id, Outcome::Processing)], 1)
+        .items([Path::BatchOutcome(batch.id, JobOutcome::Processing)], 1)
 }
 
 /// How many of its jobs ended how.
 fn outcomes(batch: &BatchSituation) -> String {
-    let of = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
-    let deleted = match of(Outcome::Deleted) {
+    let of = |outcome: JobOutcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
+    let deleted = match of(JobOutcome::Deleted) {
         0 => String::new(),
         deleted => format!(", {} deleted", count(deleted)),
     };
-    format!("{} completed, {} failed{deleted}.", count(of(Outcome::Completed)), count(of(Outcome::Failed)))
+    format!("{} completed, {} failed{deleted}.", count(of(JobOutcome::Completed)), count(of(JobOutcome::Failed)))
 }
 
 fn done(batch: &BatchSituation, now: Timestamp) -> Cause {
@@ -271,7 +271,7 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
     };
     let when = batch.entered.map(|at| format!(" {} ago", ago(at, now))).unwrap_or_default();
     let has_jobs = batch.references.iter().any(|jobs| *jobs > Some(0));
-    let fix = match batch.references[Outcome::Failed as usize] {
+    let fix = match batch.references[JobOutcome::Failed as usize] {
         _ if !has_jobs => {
             "Have the problem named in the message corrected and the submission made again, as a new deposit; then delete the batch."
         }

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
 use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
-use crate::mirror::{Granted, Pause, Pool, QueueHead, StateSituation, Volume};
+use crate::mirror::{Granted, PauseSituation, Pool, QueueHead, StateSituation, Volume};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::State;
@@ -14,7 +14,7 @@ use queuekeeper_queue::state::State;
 pub(super) const POOL: u64 = 5;
 
 /// The ingest queue is paused. `what` says what that means for the item.
-pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
+pub(super) fn paused(pause: &PauseSituation, now: Timestamp, what: &str) -> Cause {
     let sentence = match pause.since {
         Some(since) => format!("The ingest queue has been paused for {}.", ago(since, now)),
         None => "The ingest queue is paused.".to_owned(),
@@ -23,7 +23,7 @@ pub(super) fn paused(pause: &Pause, now: Timestamp, what: &str) -> Cause {
         .evidence(format!("{}{what}", pause.requested()))
         .fix("Unpause the ingest queue once the reason for the pause is resolved.")
         .since(pause.since)
-        .items([Path::QueueLock(queuekeeper_queue::path::Queue::Ingest)], 1)
+        .items([Path::QueueLock(queuekeeper_queue::path::QueueName::Ingest)], 1)
 }
 
 /// How full the working storage is, of how much.

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::mirror::{
-    Backlog, BatchContext, BatchSituation, Granted, Holding, JobSituation, Pace, Pause, Pool, QueueHead, QueuePosition,
-    StateFlow, StateSituation, Volume,
+    Backlog, BatchContext, BatchSituation, Granted, Holding, JobSituation, Pace, PauseSituation, Pool, QueueHead,
+    QueuePosition, StateFlow, StateSituation, Volume,
 };
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
 use queuekeeper_queue::record::{BatchWait, Retry};
-use queuekeeper_queue::state::{BatchState, JobState, Outcome};
+use queuekeeper_queue::state::{BatchState, JobOutcome, JobState};
 
 const JOB: JobId = JobId::new(42);
 
@@ -128,8 +128,8 @@ fn fault(fault: Fault, node: Path) -> FoundFault {
     }
 }
 
-fn pause() -> Pause {
-    Pause { since: Some(before(2 * HOUR)), who: "alice".into(), why: "the volume is\u{202e} enlarged".into() }
+fn pause() -> PauseSituation {
+    PauseSituation { since: Some(before(2 * HOUR)), who: "alice".into(), why: "the volume is\u{202e} enlarged".into() }
 }
 
 /// What is said: the verdict, the headline, and each cause with its evidence.

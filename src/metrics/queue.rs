@@ -23,7 +23,7 @@ mod locks;
 
 /// Where the figures come from, and which are wanted.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct QueueMetrics {
     /// The image.
     pub store: Store,
     /// The volume that the daemons work on, where it can be seen from here.
@@ -34,7 +34,7 @@ pub struct Queue {
     pub collections: usize,
 }
 
-impl Queue {
+impl QueueMetrics {
     /// Registers the families.
     pub fn register(self, registry: &mut Registry) {
         registry.register_collector(Box::new(self));
@@ -60,7 +60,7 @@ impl Queue {
     }
 }
 
-impl Collector for Queue {
+impl Collector for QueueMetrics {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.view(Timestamp::now()).encode(encoder)
     }

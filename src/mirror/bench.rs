@@ -13,7 +13,7 @@ use super::read::Found;
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{BatchNode, JobNode, Path};
-use queuekeeper_queue::state::{JobState, Outcome, State};
+use queuekeeper_queue::state::{JobOutcome, JobState, State};
 
 /// How many reads are applied before what they touched is evaluated, as the writer does it under load.
 const AT_ONCE: usize = 128;
@@ -137,7 +137,7 @@ fn filled(jobs: u32) -> Image {
     image.apply(Path::BatchNode(batch, BatchNode::Status), &node(r#"{"status":"Reporting"}"#, stat(1, 0, 0)));
     image.apply(Path::BatchNode(batch, BatchNode::Submission), &node(r#"{"profile":"demo"}"#, stat(1, 0, 0)));
     image.apply(Path::BatchNode(batch, BatchNode::States), &empty());
-    for outcome in [Outcome::Processing, Outcome::Completed] {
+    for outcome in [JobOutcome::Processing, JobOutcome::Completed] {
         image.apply(Path::BatchOutcome(batch, outcome), &empty());
     }
     for job in (0..jobs).map(JobId::new) {
@@ -157,7 +157,7 @@ fn filled(jobs: u32) -> Image {
             image.apply(Path::JobNode(job, of), &node(data, stat(1, 0, 0)));
         }
         image.apply(entry(JobState::Pending, job), &Found::Listed);
-        image.apply(Path::Reference(batch, Outcome::Processing, job), &Found::Listed);
+        image.apply(Path::Reference(batch, JobOutcome::Processing, job), &Found::Listed);
     }
     image.finish();
     image

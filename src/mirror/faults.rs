@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use jiff::Timestamp;
 
 use super::bands::Bands;
-use queuekeeper_queue::fault::{Fault, Finding, Since};
+use queuekeeper_queue::fault::{Fault, FaultFinding, Since};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 
@@ -53,9 +53,9 @@ pub(super) struct RawFinding {
     not_before_ms: i64,
 }
 
-impl From<Finding<'_>> for RawFinding {
-    fn from(finding: Finding<'_>) -> Self {
-        let Finding { fault, mark, since, lasting_ms, not_before_ms, .. } = finding;
+impl From<FaultFinding<'_>> for RawFinding {
+    fn from(finding: FaultFinding<'_>) -> Self {
+        let FaultFinding { fault, mark, since, lasting_ms, not_before_ms, .. } = finding;
         Self { fault, mark, since, lasting_ms, not_before_ms }
     }
 }
@@ -76,12 +76,12 @@ pub(super) struct Suspicion {
 
 impl Suspicion {
     /// Whether it is of this finding, or of one just like it before.
-    pub(super) fn is_of(&self, finding: &Finding<'_>) -> bool {
+    pub(super) fn is_of(&self, finding: &FaultFinding<'_>) -> bool {
         self.fault == finding.fault && self.mark == finding.mark
     }
 
     /// Whether a finding that it is of counts at an instant. An item may show a fault in two ways, due at two instants.
-    pub(super) fn counts(&self, finding: &Finding<'_>, now_ms: i64) -> bool {
+    pub(super) fn counts(&self, finding: &FaultFinding<'_>, now_ms: i64) -> bool {
         finding.due_ms(self.seen_ms) <= now_ms
     }
 }

@@ -18,7 +18,7 @@ use self::closed::implied;
 use super::clock::Moment;
 use super::date::date;
 use super::image::{Change, Image, NAMED};
-use super::metrics::{Cause, Metrics};
+use super::metrics::{Metrics, ReadCause};
 use super::read::{Answer, Estimates, Found, Query, Reader, nodes};
 use super::store::Writer;
 use super::walk::{Walk, walk, walk_aside};
@@ -61,7 +61,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Follows the tree until the session is over.
-    pub(super) async fn session(&mut self, client: &Client, first: Cause) {
+    pub(super) async fn session(&mut self, client: &Client, first: ReadCause) {
         let mut cause = first;
         let mut watch = None;
         loop {
@@ -70,17 +70,17 @@ impl Follower {
             self.lose_sync();
             cause = match interrupted {
                 Interrupted::SessionOver => return,
-                Interrupted::Disconnected => Cause::Reconnect,
+                Interrupted::Disconnected => ReadCause::Reconnect,
                 Interrupted::Overflow => {
                     warn!(limit = DIRTY_LIMIT, "too many znodes changed at once, walking the whole tree again");
-                    Cause::Overflow
+                    ReadCause::Overflow
                 }
                 Interrupted::Failed(_) if client.state().is_terminated() => return,
                 Interrupted::Failed(reason) => {
                     warn!("mirror is behind, retrying: {reason}");
                     self.writer.with_freshness(|freshness| freshness.problem = Some(reason));
                     sleep(RETRY_PAUSE).await;
-                    Cause::Reconnect
+                    ReadCause::Reconnect
                 }
             };
         }
@@ -90,7 +90,7 @@ impl Follower {
     async fn connection(
         &mut self,
         client: &Client,
-        cause: Cause,
+        cause: ReadCause,
         watch: &mut Option<Watch>,
     ) -> Result<Infallible, Interrupted> {
         // No time limit: while disconnected this waits for the connection or the end of the session, as we do. Given up
@@ -115,7 +115,7 @@ impl Follower {
     }
 
     /// Walks the tree and puts the image in place.
-    async fn walk(&mut self, client: &Client, cause: Cause, watch: &mut Watch) -> Result<(), Interrupted> {
+    async fn walk(&mut self, client: &Client, cause: ReadCause, watch: &mut Watch) -> Result<(), Interrupted> {
         self.metrics.walk(cause);
         let Walk { image, duration, reads, denied } =
             watch.during(Box::pin(walk(client, self.writer.read_budget()))).await??;
@@ -205,7 +205,7 @@ impl Follower {
                 }
                 () = sleep_until(next_check.unwrap_or(next_request)), if next_check.is_some() => {
                     next_check = None;
-                    self.metrics.walk(Cause::DriftCheck);
+                    self.metrics.walk(ReadCause::DriftCheck);
                     watch.keep_touched();
                     check.set(walk_aside(client.clone(), self.writer.read_budget()).fuse());
                 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
 
 use super::image::{Batch, LockStat};
-use super::situation::Pause;
+use super::situation::PauseSituation;
 use super::summary::{ByState, LockKind};
 use queuekeeper_queue::path::{AccessQueue, Path};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
@@ -178,7 +178,7 @@ pub struct ListedLock {
     /// When it was created, by our own clock.
     pub created: Option<Timestamp>,
     /// Who paused the queue or holds the collection, and why; `None` for a lock on anything else.
-    pub pause: Option<Pause>,
+    pub pause: Option<PauseSituation>,
 }
 
 /// A session, and how many locks it holds.

@@ -17,7 +17,7 @@ use super::walk::{Walk, walk};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{EntryName, JobNode, Path, StateFolder};
-use queuekeeper_queue::state::{JobState, Outcome, State as _};
+use queuekeeper_queue::state::{JobOutcome, JobState, State as _};
 
 /// Longer than any grace, and no longer than a user at a terminal waits for an answer.
 const LONGEST_GRACE: Duration = Duration::from_secs(10);
@@ -138,7 +138,7 @@ pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadE
         JobState::ALL.iter().map(move |state| Path::Entry(StateFolder::Known(*state), entry))
     });
     let references =
-        job.batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
+        job.batch.into_iter().flat_map(|batch| JobOutcome::ALL.map(|outcome| Path::Reference(batch, outcome, id)));
     read(client, &mut image, entries.chain(references)).await?;
     image.finish();
     put(&writer, client, image, began.elapsed());

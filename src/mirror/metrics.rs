@@ -20,7 +20,7 @@ const DELAY_BUCKETS: [f64; 9] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 
 
 /// Why the tree is walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(super) enum ReadCause {
     /// The process has started.
     Start,
     /// The connection was lost and found again, in the same session or in one that replaced it.
@@ -33,7 +33,7 @@ pub(super) enum Cause {
     DriftCheck,
 }
 
-impl Cause {
+impl ReadCause {
     const ALL: [Self; 5] = [Self::Start, Self::Reconnect, Self::Expired, Self::Overflow, Self::DriftCheck];
 
     pub(super) fn label(self) -> &'static str {
@@ -89,7 +89,7 @@ impl Metrics {
             batch_transitions: Family::default(),
             durations: Durations::register(registry),
         };
-        for cause in Cause::ALL {
+        for cause in ReadCause::ALL {
             drop(metrics.walks.get_or_create_owned(&CauseLabel { cause: cause.label() }));
         }
         prepare::<JobState>(&metrics.job_transitions);
@@ -137,7 +137,7 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn walk(&self, cause: Cause) {
+    pub(super) fn walk(&self, cause: ReadCause) {
         self.walks.get_or_create_owned(&CauseLabel { cause: cause.label() }).inc();
     }
 

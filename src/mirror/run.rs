@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::follow::{Closed, Follower};
-use super::metrics::{Cause, Metrics};
+use super::metrics::{Metrics, ReadCause};
 use super::read::Estimates;
 use super::store::{Store, Writer};
 use queuekeeper_zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
@@ -41,7 +41,7 @@ pub async fn run(
         closed: Closed::default(),
     };
     let follow = async {
-        let mut cause = Cause::Start;
+        let mut cause = ReadCause::Start;
         loop {
             let client = sessions.establish().await?;
             let _lent = nodes.lend(&client);
@@ -49,7 +49,7 @@ pub async fn run(
                 end = sessions.follow(&client) => Some(end),
                 () = Box::pin(follower.session(&client, cause)) => None,
             };
-            cause = if end == Some(SessionEnd::Replaced) { Cause::Reconnect } else { Cause::Expired };
+            cause = if end == Some(SessionEnd::Replaced) { ReadCause::Reconnect } else { ReadCause::Expired };
         }
     };
     tokio::select! {

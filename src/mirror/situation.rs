@@ -44,7 +44,7 @@ impl Volume {
 
 /// An admin's action to stop: a paused queue, or a held collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pause {
+pub struct PauseSituation {
     /// Since when; `None` where its lock is not readable.
     pub since: Option<Timestamp>,
     /// Who requested it; empty where that is not said.
@@ -53,7 +53,7 @@ pub struct Pause {
     pub why: Box<str>,
 }
 
-impl Pause {
+impl PauseSituation {
     /// Who requested it and why, where the lock says so; with a space behind it.
     #[must_use]
     pub fn requested(&self) -> String {
@@ -74,7 +74,7 @@ pub enum Hold {
     /// An operator: the message in which they said why.
     ByOperator(Arc<str>),
     /// The hold on its collection.
-    OfCollection(Arc<str>, Pause),
+    OfCollection(Arc<str>, PauseSituation),
 }
 
 /// The lock on something.
@@ -187,7 +187,7 @@ pub struct StateSituation {
     /// What its untaken jobs need, in bytes; only in Provisioning.
     pub space_needed_bytes: u64,
     /// Since when the ingest queue is paused.
-    pub pause: Option<Pause>,
+    pub pause: Option<PauseSituation>,
     /// The faults of its folder.
     pub faults: Vec<FoundFault>,
     /// How long its work takes at most, usually.
@@ -203,7 +203,7 @@ pub struct StateSituation {
     /// What is granted of the working storage, where it is granted; only in Provisioning.
     pub granted: Option<Granted>,
     /// The stores that are held; only in Storing.
-    pub held_stores: Vec<(Arc<str>, Pause)>,
+    pub held_stores: Vec<(Arc<str>, PauseSituation)>,
 }
 
 impl StateSituation {
@@ -247,7 +247,7 @@ pub struct JobSituation {
     /// The mnemonic of its collection.
     pub collection: Arc<str>,
     /// Since when that is held.
-    pub hold: Option<Pause>,
+    pub hold: Option<PauseSituation>,
     /// Who holds it.
     pub lock: Option<Holding>,
     /// How long a daemon may hold it in this state, usually.
@@ -286,7 +286,7 @@ pub struct BatchSituation {
     /// Whether a daemon has acquired it.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of
-    /// [`Outcome::ALL`](queuekeeper_queue::state::Outcome::ALL); `None` for one that is not there.
+    /// [`Outcome::ALL`](queuekeeper_queue::state::JobOutcome::ALL); `None` for one that is not there.
     pub references: [Option<u32>; 4],
     /// Who holds it.
     pub lock: Option<Holding>,
@@ -299,7 +299,7 @@ pub struct BatchSituation {
     /// How fast its jobs end.
     pub rates: Option<Rates>,
     /// Since when the ingest queue is paused.
-    pub pause: Option<Pause>,
+    pub pause: Option<PauseSituation>,
     /// Its faults.
     pub faults: Vec<FoundFault>,
     /// How many of its rows have their jobs, while these are being created.

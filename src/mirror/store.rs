@@ -26,11 +26,11 @@ use super::history::{Flow, History, Rates, Record};
 use super::image::{Batch, FaultQuery, Grant, Image, Job, Lock, Process, Request, TextMatches};
 use super::read::ReadBudget;
 use super::read_nodes::Nodes;
-use super::situation::Pause;
+use super::situation::PauseSituation;
 use super::summary::{ByState, CollectionFigures, LargestCollections, Summary};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::{Path, Queue};
+use queuekeeper_queue::path::{Path, QueueName};
 use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::JobState;
 
@@ -295,13 +295,13 @@ impl Store {
 
     /// The pause of a queue, if it is paused.
     #[must_use]
-    pub fn pause(&self, queue: Queue) -> Option<Pause> {
+    pub fn pause(&self, queue: QueueName) -> Option<PauseSituation> {
         self.read(|image, offset| image.pause(&Path::QueueLock(queue), offset)).flatten()
     }
 
     /// The stores that are held, by name.
     #[must_use]
-    pub fn held_stores(&self) -> Vec<(Arc<str>, Pause)> {
+    pub fn held_stores(&self) -> Vec<(Arc<str>, PauseSituation)> {
         self.read(|image, _| image.held_stores()).unwrap_or_default()
     }
 
@@ -313,7 +313,7 @@ impl Store {
 
     /// The hold on a collection, where it is held.
     #[must_use]
-    pub fn hold(&self, collection: &str) -> Option<Pause> {
+    pub fn hold(&self, collection: &str) -> Option<PauseSituation> {
         self.read(|image, offset| image.hold(collection, offset)).flatten()
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::failures::FailureCause;
 use super::faults::FaultFigures;
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State};
 
 /// The upper bounds of the age bands; what is older than the last is in a band of its own.
@@ -218,7 +218,7 @@ pub struct Summary {
     pub workers: ByState<JobState, u64>,
     /// Locks, in the order of [`LockKind::ALL`].
     pub locks: [LockFigures; 8],
-    /// Since when the queues of [`Queue::ALL`] are paused.
+    /// Since when the queues of [`QueueName::ALL`] are paused.
     pub paused: [Option<Timestamp>; 3],
     /// Collections that are held.
     pub collections_held: u64,
@@ -264,7 +264,7 @@ impl Summary {
 
     /// Since when a queue is paused; `None` while it runs.
     #[must_use]
-    pub fn paused(&self, queue: Queue) -> Option<Timestamp> {
+    pub fn paused(&self, queue: QueueName) -> Option<Timestamp> {
         self.paused[queue as usize]
     }
 }
@@ -348,7 +348,7 @@ mod tests {
         summary.access_large.get_mut(None).count = 2;
         assert!(LockKind::ALL.iter().zip(1..).all(|(kind, count)| summary.locks(*kind).count == count));
         assert!(Fault::ALL.iter().zip(1..).all(|(fault, count)| summary.faults(*fault).count == count));
-        assert!(Queue::ALL.iter().zip(1..).all(|(queue, second)| summary.paused(*queue) == at(second)));
+        assert!(QueueName::ALL.iter().zip(1..).all(|(queue, second)| summary.paused(*queue) == at(second)));
         assert!(AccessQueue::ALL.iter().zip(1..).all(|(queue, count)| summary.access(*queue).get(None).count == count));
     }
 }

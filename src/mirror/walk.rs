@@ -15,7 +15,7 @@ use super::read::{
 };
 use super::watch::Interrupted;
 use queuekeeper_queue::path::{BatchNode, JobNode, Path, RequestNode};
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 /// What a walk brought.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ fn ask_blindly(path: &Path, waiting: &mut Waiting) {
             }
         }
         Path::BatchNode(batch, BatchNode::States) => {
-            for outcome in Outcome::ALL {
+            for outcome in JobOutcome::ALL {
                 waiting.push(Query::Node(Path::BatchOutcome(batch, outcome)));
             }
         }

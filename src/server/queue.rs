@@ -17,14 +17,14 @@ use crate::metrics::{queue, storage};
 use crate::mirror::{self, Store};
 
 /// A queue whose parts run.
-pub(super) struct Queue {
+pub(super) struct ServedQueue {
     pub(super) store: Store,
     pub(super) actions: Actions,
     pub(super) alerts: Alerts,
     pub(super) audit: Audit,
 }
 
-impl Queue {
+impl ServedQueue {
     /// Starts the parts as tasks, and registers what they count. The configuration names the ZooKeeper of this queue,
     /// and its name where it has one.
     ///
@@ -77,7 +77,7 @@ impl Queue {
         tasks.spawn("the mirror", move |shutdown| async move {
             Ok(mirror::run(sessions, writer, seen, drift_interval, shutdown).await?)
         });
-        queue::Queue {
+        queue::QueueMetrics {
             store: store.clone(),
             storage: volume.cloned(),
             drop_after: config.mirror.drop_after,

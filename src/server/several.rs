@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::Signal;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::Queue;
+use super::queue::ServedQueue;
 use super::tasks::Tasks;
 use super::{log_listening, reload_on};
 use crate::config::{Config, ConfigFile, DeploymentName, Deployments, OfOneQueue, Web};
@@ -55,7 +55,7 @@ pub async fn serve(
         let mut registry = metrics::registry_of_deployment(name.as_str());
         // Whatever level is logged, it is of a queue.
         tasks.within(tracing::error_span!("queue", deployment = %name));
-        let queue = Queue::start(&own, None, &mut tasks, &mut registry)?;
+        let queue = ServedQueue::start(&own, None, &mut tasks, &mut registry)?;
         trails.push(queue.audit.clone());
         states.push(state(&front, own, queue, registry)?);
     }
@@ -91,8 +91,8 @@ fn of_queue(common: &Config, name: &DeploymentName, servers: Servers) -> Config 
 }
 
 /// The pages of a queue.
-fn state(front: &Front, config: Config, queue: Queue, registry: Registry) -> anyhow::Result<web::State> {
-    let Queue { store, actions, alerts, .. } = queue;
+fn state(front: &Front, config: Config, queue: ServedQueue, registry: Registry) -> anyhow::Result<web::State> {
+    let ServedQueue { store, actions, alerts, .. } = queue;
     let prometheus = config.prometheus.clone();
     let state = web::State::behind(front, config, store, None, Some(actions), registry).with_alerts(alerts);
     let Some(options) = prometheus else { return Ok(state) };

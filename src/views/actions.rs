@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::Entry;
-use crate::actions::{DoneItem, Execution, Frozen, Outcome, Precondition, Prepared};
+use crate::actions::{ActionOutcome, DoneItem, Execution, Frozen, Precondition, Prepared};
 
 /// How many targets of a frozen list are shown.
 const SAMPLE: usize = 10;
@@ -256,7 +256,7 @@ impl ActionView {
         self
     }
 
-    fn end(&mut self, outcome: Outcome) {
+    fn end(&mut self, outcome: ActionOutcome) {
         outcome.label().clone_into(&mut self.outcome);
         (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
         (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);

@@ -11,7 +11,7 @@ use super::warnings::WarnedJobs;
 use crate::insight::Forecast;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Rates, state_label};
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 mod filter;
 mod history;
@@ -180,7 +180,8 @@ impl BatchItem {
     pub(crate) fn new(detail: BatchDetail) -> Self {
         let BatchDetail { batch, created, .. } = detail;
         let Batch { id, state, odd_status, entered, message, lock, uuid, collection, .. } = batch;
-        let [processing, failed, completed, deleted] = Outcome::ALL.map(|outcome| batch.references[outcome as usize]);
+        let [processing, failed, completed, deleted] =
+            JobOutcome::ALL.map(|outcome| batch.references[outcome as usize]);
         let total = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
         Self {
             id: id.to_string(),

@@ -22,7 +22,7 @@ use crate::mirror::find::{JobCursor, JobQuery};
 use crate::mirror::lists::BatchDetail;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
-use queuekeeper_queue::state::{Authority, BatchState, JobState, Outcome, State as _};
+use queuekeeper_queue::state::{Authority, BatchState, JobOutcome, JobState, State as _};
 
 /// How long the mirror may not have seen the batch of a deposit that was just made.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(1);
@@ -213,10 +213,10 @@ impl Source<'_> {
         view.note = found.batch.note.to_string();
         view.notification = found.batch.notification.to_string();
         view.warned = self.warned(id, now);
-        let references = |outcome: Outcome| u64::from(found.batch.references[outcome as usize].unwrap_or(0));
-        view.processing = references(Outcome::Processing);
-        view.failed = references(Outcome::Failed);
-        view.completed = references(Outcome::Completed);
+        let references = |outcome: JobOutcome| u64::from(found.batch.references[outcome as usize].unwrap_or(0));
+        view.processing = references(JobOutcome::Processing);
+        view.failed = references(JobOutcome::Failed);
+        view.completed = references(JobOutcome::Completed);
         view.batch = Some(id.to_string());
         match self.resubmission(id) {
             Some(Resubmission::Made(uuid, _)) => view.resubmitted_as = Some(id_of(uuid)),
@@ -279,8 +279,8 @@ impl Source<'_> {
     /// What has become of the failed rows of a batch; `None` where it has none that can be submitted again.
     pub(crate) fn resubmission(&self, id: BatchId) -> Option<Resubmission> {
         let found = self.store.batch(id)?.batch;
-        let of = |outcome: Outcome| found.references[outcome as usize];
-        let has_failed = found.has_rows && of(Outcome::Failed) > Some(0) && of(Outcome::Processing) == Some(0);
+        let of = |outcome: JobOutcome| found.references[outcome as usize];
+        let has_failed = found.has_rows && of(JobOutcome::Failed) > Some(0) && of(JobOutcome::Processing) == Some(0);
         let is_over = found.state == Some(BatchState::Failed) && has_failed;
         for uuid in uuids_of_failed(uuid_of(&found.uuid)?) {
             let Some(next) = self.store.batch_of_uuid(&id_of(uuid)) else {

@@ -15,12 +15,12 @@ pub(crate) struct Diagnosis {
     /// The verdict in a sentence.
     pub(crate) headline: String,
     /// The causes, the most decisive first.
-    pub(crate) causes: Vec<Cause>,
+    pub(crate) causes: Vec<CauseView>,
 }
 
 /// A cause. Texts from znodes in its sentences are cut, and invisible characters are escaped.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Cause {
+pub(crate) struct CauseView {
     /// Its name; that of a fault if it is one.
     #[schema(example = "behind_others")]
     pub(crate) kind: &'static str,
@@ -44,12 +44,12 @@ impl From<&insight::Diagnosis> for Diagnosis {
         Self {
             verdict: diagnosis.verdict.label(),
             headline: diagnosis.headline.clone(),
-            causes: diagnosis.causes.iter().map(Cause::from).collect(),
+            causes: diagnosis.causes.iter().map(CauseView::from).collect(),
         }
     }
 }
 
-impl From<&insight::Cause> for Cause {
+impl From<&insight::Cause> for CauseView {
     fn from(cause: &insight::Cause) -> Self {
         Self {
             kind: cause.kind.label(),

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Source;
-use crate::mirror::Pause;
+use crate::mirror::PauseSituation;
 
 /// A held collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -24,7 +24,7 @@ pub(crate) struct HeldCollection {
 
 impl HeldCollection {
     /// The collection of this mnemonic, by the note in its lock.
-    pub(crate) fn new(collection: &str, pause: &Pause) -> Self {
+    pub(crate) fn new(collection: &str, pause: &PauseSituation) -> Self {
         Self {
             collection: collection.to_owned(),
             since: pause.since,
@@ -51,7 +51,7 @@ pub(crate) struct HeldStore {
 
 impl HeldStore {
     /// The store of this name, by the note in its hold.
-    pub(crate) fn new(store: &str, pause: &Pause) -> Self {
+    pub(crate) fn new(store: &str, pause: &PauseSituation) -> Self {
         Self { store: store.to_owned(), since: pause.since, by: pause.who.to_string(), reason: pause.why.to_string() }
     }
 }

@@ -18,7 +18,7 @@ use queuekeeper_ingest::spec;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, NodePath, Path};
 use queuekeeper_queue::record::{JobProgress, OperatorNote};
-use queuekeeper_queue::state::{JobState, Outcome, State};
+use queuekeeper_queue::state::{JobOutcome, JobState, State};
 
 mod download;
 
@@ -320,7 +320,7 @@ fn said(error: &NodeError) -> String {
     format!("{first}{}.", characters.as_str())
 }
 
-fn reference(batch: BatchId, outcome: Outcome, job: JobId) -> String {
+fn reference(batch: BatchId, outcome: JobOutcome, job: JobId) -> String {
     Path::Reference(batch, outcome, job).to_string()
 }
 

@@ -12,10 +12,10 @@ use crate::insight::{CauseKind, Diagnosis, Forecast};
 use crate::metrics::storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
-use crate::mirror::{Batch, Flow, History, LockKind, Pause, Rates, Summary, state_label};
+use crate::mirror::{Batch, Flow, History, LockKind, PauseSituation, Rates, Summary, state_label};
 use crate::views::show::{Ago, visible};
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -52,11 +52,11 @@ pub struct Recent {
     /// The fix of each fault that one item shows alone.
     pub fixes: Vec<(Fault, &'static str)>,
     /// The queues that are paused.
-    pub pauses: Vec<(Queue, Pause)>,
+    pub pauses: Vec<(QueueName, PauseSituation)>,
     /// The collections that are held, those held longest first, at most 500.
-    pub held: Vec<(String, Pause)>,
+    pub held: Vec<(String, PauseSituation)>,
     /// The stores that are held, by name.
-    pub held_stores: Vec<(std::sync::Arc<str>, Pause)>,
+    pub held_stores: Vec<(std::sync::Arc<str>, PauseSituation)>,
     /// The mail that no process has delivered yet, where it has waited for some minutes.
     pub waiting_mail: Option<MailNote>,
     /// How many Failed batches have no jobs, and the one that has been so for longest.
@@ -284,28 +284,28 @@ impl Overview {
     }
 }
 
-fn queues(summary: &Summary, pauses: &[(Queue, Pause)]) -> Vec<QueueState> {
+fn queues(summary: &Summary, pauses: &[(QueueName, PauseSituation)]) -> Vec<QueueState> {
     let pause = |queue| pauses.iter().find(|(of, _)| *of == queue).map(|(_, pause)| pause);
-    let state = |&queue: &Queue| QueueState {
+    let state = |&queue: &QueueName| QueueState {
         queue: match queue {
-            Queue::Ingest => "ingest",
-            Queue::AccessSmall => "access_small",
-            Queue::AccessLarge => "access_large",
+            QueueName::Ingest => "ingest",
+            QueueName::AccessSmall => "access_small",
+            QueueName::AccessLarge => "access_large",
         },
         paused_since: summary.paused(queue),
         by: pause(queue).map(|pause| pause.who.to_string()).unwrap_or_default(),
         reason: pause(queue).map(|pause| pause.why.to_string()).unwrap_or_default(),
         name: queue_name(queue),
     };
-    Queue::ALL.iter().map(state).collect()
+    QueueName::ALL.iter().map(state).collect()
 }
 
 /// A queue's name within a sentence.
-fn queue_name(queue: Queue) -> &'static str {
+fn queue_name(queue: QueueName) -> &'static str {
     match queue {
-        Queue::Ingest => "ingest",
-        Queue::AccessSmall => "small access",
-        Queue::AccessLarge => "large access",
+        QueueName::Ingest => "ingest",
+        QueueName::AccessSmall => "small access",
+        QueueName::AccessLarge => "large access",
     }
 }
 

@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 
 use queuekeeper::actions::audit::Record;
-use queuekeeper::actions::{Action, ActionKind, Outcome, Reason, Role, Target};
+use queuekeeper::actions::{Action, ActionKind, ActionOutcome, Reason, Role, Target};
 use queuekeeper_queue::id::BatchId;
 
 use super::served::{Served, action_on, actor};
@@ -14,7 +14,7 @@ use queuekeeper_testkit::queue::{World, base, borrowed, job, now};
 const JOBS: u32 = 7;
 
 /// Executes an action, and cancels it as soon as it has started.
-async fn act_and_cancel(served: &Served, action: Action) -> Outcome {
+async fn act_and_cancel(served: &Served, action: Action) -> ActionOutcome {
     let cancel = async {
         loop {
             if let Some(work) = served.actions.running().first() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use queuekeeper::actions::audit::Record;
 use queuekeeper::actions::{
-    ActionKind, ActionParameters, BulkAction, ListOf, Outcome, Progress, Reason, Refusal, Role, Target,
+    ActionKind, ActionOutcome, ActionParameters, BulkAction, ListOf, Progress, Reason, Refusal, Role, Target,
 };
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::JobId;
@@ -327,7 +327,7 @@ async fn each_job_of_a_list_is_resumed_once_wherever_the_connection_is_cut() {
 
 /// Resumes the jobs of a list over a connection that is cut before the response to the last commit, and comes back
 /// after this time. Returns the outcome, and how many jobs are resumed in the tree.
-async fn cut_list(comes_back_after: Option<Duration>) -> (Progress, Outcome, u64) {
+async fn cut_list(comes_back_after: Option<Duration>) -> (Progress, ActionOutcome, u64) {
     let (_, requests) = uncut(CutAction::List).await;
     let world = CutAction::List.world().await;
     let wire = Wire::start(shared().await.port()).await;

@@ -4,7 +4,7 @@
 
 use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{
-    Action, ActionKind, ActionParameters, Actions, Actor, Clock, Outcome, Reason, Refusal, Role, Source, Target,
+    Action, ActionKind, ActionOutcome, ActionParameters, Actions, Actor, Clock, Reason, Refusal, Role, Source, Target,
 };
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
@@ -62,7 +62,7 @@ impl Served {
     }
 
     /// Executes an action and waits until it has finished.
-    pub(crate) async fn action(&self, action: Action, role: Role, reason: &str) -> Result<Outcome, Refusal> {
+    pub(crate) async fn action(&self, action: Action, role: Role, reason: &str) -> Result<ActionOutcome, Refusal> {
         let taken = self.actions.execute(action, actor(role), Reason::new(reason).unwrap(), None, now()).await?;
         taken.execution.finished().await
     }

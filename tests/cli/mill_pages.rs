@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{
-    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
+    Decided, Decision, EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskState, TaskSubject, Tasks,
 };
 use queuekeeper_testkit::process::Program;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
@@ -73,16 +73,17 @@ async fn dead_letters_show_each_failed_attempt(home: &Path, pages: &Pages) {
         destination: Some("replica".parse().unwrap()),
     };
     let main = Some("main".parse().unwrap());
-    catalogue.put_tasks(&[NewTask { queue: Queue::DuplicationLow, subject, source: main }]).await.unwrap();
+    catalogue.put_tasks(&[NewTask { queue: TaskQueue::DuplicationLow, subject, source: main }]).await.unwrap();
     let dead = async || catalogue.dead_letters("one", 0, 1).await.unwrap().pop().unwrap();
     for error in ["the <i>disk</i> is full", "the disk is away"] {
         // Two of its workers die: the third has its last attempt.
         for attempt in 1..=3 {
-            let low = Tasks { queue: Queue::DuplicationLow, account: "one", kinds: &[TaskKind::Duplicate], limit: 1 };
+            let low =
+                Tasks { queue: TaskQueue::DuplicationLow, account: "one", kinds: &[TaskKind::Duplicate], limit: 1 };
             let lease = if attempt == 3 { Duration::from_mins(5) } else { Duration::ZERO };
             let task = catalogue.take_tasks(&low, "worker-1", lease).await.unwrap().pop().unwrap();
             if attempt == 3 {
-                let (outcome, follow_ups) = (Outcome::Failed(error.to_owned()), Vec::new());
+                let (outcome, follow_ups) = (TaskOutcome::Failed(error.to_owned()), Vec::new());
                 assert_eq!(
                     catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked: None }]).await.unwrap(),
                     [true]

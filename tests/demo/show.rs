@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_queue::Queue;
-use queuekeeper_queue::path::Queue as Pausable;
+use queuekeeper_queue::path::QueueName as Pausable;
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{Config, PrivateServer};

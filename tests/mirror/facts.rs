@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use jiff::Timestamp;
 use queuekeeper::mirror::{AGE_LABELS, ItemFigures, LockKind, LockStat, Store, state_label};
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::State;
 
 use super::grammar::OUTCOMES;
@@ -186,7 +186,7 @@ fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Opti
             say(facts, format!("locks {} aged {age}", kind.label()), &count);
         }
     }
-    for queue in Queue::ALL {
+    for queue in QueueName::ALL {
         say(facts, format!("paused {}", queue.name()), &ms(summary.paused(*queue)));
     }
     say(facts, "collections held".to_owned(), &summary.collections_held);

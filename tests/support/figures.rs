@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use queuekeeper::mirror::{FaultFigures, Freshness, JobFigures, LockKind, Summary};
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// The moment of the view: 2026-11-21 10:00:00 UTC.
@@ -104,6 +104,6 @@ pub(crate) fn full() -> Summary {
     for (fault, count, oldest) in [(Fault::OrphanEntry, 12, 9_000), (Fault::LeakedLock, 1, 200_000)] {
         summary.faults[fault as usize] = FaultFigures { count, since: Some(ago(oldest)) };
     }
-    assert!(summary.paused(Queue::AccessSmall).is_none());
+    assert!(summary.paused(QueueName::AccessSmall).is_none());
     summary
 }

@@ -65,7 +65,7 @@ impl Server {
             Config { web, file, ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
         let mut registry: Registry = metrics::registry();
         let store = Store::default();
-        let queue = metrics::queue::Queue {
+        let queue = metrics::queue::QueueMetrics {
             store: store.clone(),
             storage: None,
             drop_after: config.mirror.drop_after,

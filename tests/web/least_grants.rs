@@ -9,7 +9,7 @@ use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, Evidence, NewPage, Ne
 use queuekeeper_catalogue::comparisons::NewComparison;
 use queuekeeper_catalogue::inventory::{File, NewVersion};
 use queuekeeper_catalogue::loops::{Advance, Morsel};
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Algorithm, Digest, Digests, Key, SpaceName, StoreName};
@@ -109,7 +109,7 @@ async fn fill(catalogue: &Catalogue) {
         key: Some(key()),
         destination: Some("replica".parse().unwrap()),
     };
-    catalogue.put_tasks(&[NewTask { queue: Queue::DuplicationLow, subject, source: Some(main()) }]).await.unwrap();
+    catalogue.put_tasks(&[NewTask { queue: TaskQueue::DuplicationLow, subject, source: Some(main()) }]).await.unwrap();
     catalogue.record_space_stats("account1", &main(), &space(), (1, 7)).await.unwrap();
     let (store, space) = (&main(), &space());
     let comparison = NewComparison {
@@ -143,7 +143,7 @@ async fn report(catalogue: &Catalogue) {
     let page = NewPage { behind: None, last: None, items: 1, bytes: 7 };
     assert!(catalogue.advance_bit(&lead, &morsel, (&Advance::Done(1), "read"), &[page]).await.unwrap());
     let run = catalogue.open_bit_run("account1", &main(), &space()).await.unwrap().unwrap();
-    let tasks = Tasks { queue: Queue::BitIntegrity, account: "account1", kinds: &[TaskKind::BitPage], limit: 1 };
+    let tasks = Tasks { queue: TaskQueue::BitIntegrity, account: "account1", kinds: &[TaskKind::BitPage], limit: 1 };
     let task = catalogue.take_tasks(&tasks, "worker", LIMIT).await.unwrap().remove(0);
     let checked = CheckedItem {
         id: catalogue.records_of_item(&main(), &item).await.unwrap().map(|records| records.id),
@@ -162,7 +162,7 @@ async fn report(catalogue: &Catalogue) {
         page: Some(page),
         ..CheckedPart::of("account1".to_owned(), main(), vec![checked])
     };
-    let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(part) };
+    let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: Some(part) };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
     assert!(catalogue.end_bit_run(&lead, run, std::time::Duration::ZERO, Vec::new()).await.unwrap());
     let run = catalogue.bit_run(run).await.unwrap().unwrap();

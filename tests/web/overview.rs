@@ -7,11 +7,11 @@ use queuekeeper::alerts::Foreign;
 use queuekeeper::insight::{Cause, CauseKind, Diagnosis, Forecast, Verdict};
 use queuekeeper::mirror::failures::FailureGroup;
 use queuekeeper::mirror::lists::BatchDetail;
-use queuekeeper::mirror::{Batch, ByState, Flow, Freshness, History, Pace, Pause, Point, Rates, StateFlow};
+use queuekeeper::mirror::{Batch, ByState, Flow, Freshness, History, Pace, PauseSituation, Point, Rates, StateFlow};
 use queuekeeper::web::pages::{OpenBitErrors, Recent, Stopped};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::record::MailNote;
 use queuekeeper_queue::state::{BatchState, JobState, State as _};
 
@@ -102,7 +102,7 @@ fn recent() -> Recent {
             cause(CauseKind::WaitingForSpace, "Storage is at 91 %.", Some("Free working storage.")),
         ],
     };
-    let pause = Pause { since: Some(ago(7_200)), who: "ops@here".into(), why: "a full disk".into() };
+    let pause = PauseSituation { since: Some(ago(7_200)), who: "ops@here".into(), why: "a full disk".into() };
     Recent {
         flow: Flow { states, completed_5m: hour(0), completed_1h: hour(212), failed_1h: hour(3) },
         history: History { from: Some(ago(600)), since: Some(ago(180)), step: Duration::from_mins(1), points },
@@ -116,6 +116,7 @@ fn recent() -> Recent {
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
         batches_in_progress: 9,
+        fixes: vec![(Fault::BatchWithoutEnd, "Release the Held jobs of this batch.")],
         failed_without_jobs: (0, None),
         held_stores: Vec::new(),
         waiting_mail: None,
@@ -137,7 +138,7 @@ fn recent() -> Recent {
         }],
         failure_groups: 3,
         held: vec![("demo_<maps>".to_owned(), pause.clone())],
-        pauses: vec![(Queue::Ingest, pause)],
+        pauses: vec![(QueueName::Ingest, pause)],
         automation: None,
         foreign: Default::default(),
         storage: None,

@@ -1,8 +1,8 @@
 use askama::Template;
 use queuekeeper::metrics::storage::Space;
-use queuekeeper::mirror::{Freshness, Pause, Summary};
+use queuekeeper::mirror::{Freshness, PauseSituation, Summary};
 use queuekeeper::web::pages::{Overview, Recent, View};
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::JobState;
 
 use crate::support::figures;
@@ -46,8 +46,8 @@ pub(crate) fn text(html: &str) -> String {
 
 #[test]
 fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
-    let pause = Pause { since: Some(figures::ago(7_200)), ..Pause::default() };
-    let recent = Recent { pauses: vec![(Queue::Ingest, pause)], ..Recent::default() };
+    let pause = PauseSituation { since: Some(figures::ago(7_200)), ..PauseSituation::default() };
+    let recent = Recent { pauses: vec![(QueueName::Ingest, pause)], ..Recent::default() };
     let html = page_of(figures::live(), Some(figures::full()), &recent);
     let text = text(&html);
     for told in [

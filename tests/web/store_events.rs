@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use queuekeeper::actions::store_events::{EventSource, Marked, NotMarked, StoreEvents};
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskQueue, Tasks};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::StoreId;
 use queuekeeper_store::audit::Change;
@@ -69,7 +69,7 @@ async fn a_message_has_items_looked_at_that_others_changed_and_nothing_more() {
     );
     let marked = events.receive("hook", &source, removed.as_bytes()).await.unwrap();
     assert_eq!(marked, Marked { marked: 1, known: 1, other: 0 });
-    let tasks = Tasks { queue: Queue::Audit, account: "one", kinds: &[TaskKind::Audit], limit: 10 };
+    let tasks = Tasks { queue: TaskQueue::Audit, account: "one", kinds: &[TaskKind::Audit], limit: 10 };
     let taken = catalogue.take_tasks(&tasks, "worker", std::time::Duration::from_mins(1)).await.unwrap();
     let mut keys: Vec<_> = taken.iter().map(|task| task.subject.key.as_ref().unwrap().to_string()).collect();
     keys.sort();

@@ -16,14 +16,14 @@ use crate::schema::NEWEST;
 
 /// Something that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct CatalogueFinding {
     /// What, as one line.
     pub what: String,
     /// What to do about it.
     pub fix: &'static str,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for CatalogueFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{}; {}", self.what, self.fix)
     }
@@ -132,7 +132,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read; [`ErrorKind::Older`] when its schema is not that of this program.
-    pub async fn check(&self) -> Result<Vec<Finding>, Error> {
+    pub async fn check(&self) -> Result<Vec<CatalogueFinding>, Error> {
         if self.schema() < NEWEST {
             return Err(self.database.error(ErrorKind::Older { found: self.schema(), known: NEWEST }));
         }
@@ -144,7 +144,7 @@ impl Catalogue {
     }
 }
 
-async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
+async fn check_in(session: &mut Session) -> Result<Vec<CatalogueFinding>, Error> {
     let mut findings = Vec::new();
     if session.dialect() == Dialect::Sqlite {
         damage(session, &mut findings).await?;
@@ -154,7 +154,7 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
     for rule in RULES {
         for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
             let name: String = session.decode(row.get(0))?;
-            findings.push(Finding { what: format!("{} {name}", rule.what), fix: rule.fix });
+            findings.push(CatalogueFinding { what: format!("{} {name}", rule.what), fix: rule.fix });
         }
     }
     copies::check(session, &mut findings).await?;
@@ -164,37 +164,37 @@ async fn check_in(session: &mut Session) -> Result<Vec<Finding>, Error> {
 }
 
 /// Changes that processes left when they were killed, and that nothing has settled since.
-async fn left(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+async fn left(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     for row in session.rows(LEFT, values![MOST_FINDINGS]).await? {
         let read = || Ok((row.get::<String>(0)?, row.get::<String>(1)?, copies::item(&row, 2)?));
         let (change, user, item) = session.decode(read())?;
         let what = format!("a change of a killed process is not settled: {change} of {item} by {user}");
-        findings.push(Finding { what, fix: SETTLE });
+        findings.push(CatalogueFinding { what, fix: SETTLE });
     }
     Ok(())
 }
 
 /// What SQLite finds in its own pages. (PostgreSQL has `pg_amcheck` and checksums.)
-async fn damage(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+async fn damage(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     for row in
         session.rows("SELECT integrity_check FROM pragma_integrity_check LIMIT $1", values![MOST_FINDINGS]).await?
     {
         let text: String = session.decode(row.get(0))?;
         if text != "ok" {
             let what = format!("the file is damaged: {}", crate::error::one_line(&text));
-            findings.push(Finding { what, fix: "restore a backup" });
+            findings.push(CatalogueFinding { what, fix: "restore a backup" });
         }
     }
     let foreign_keys = "SELECT \"table\" FROM pragma_foreign_key_check LIMIT $1";
     for row in session.rows(foreign_keys, values![MOST_FINDINGS]).await? {
         let table: String = session.decode(row.get(0))?;
         let what = format!("a row of {table} refers to a missing row");
-        findings.push(Finding { what, fix: RESTORE });
+        findings.push(CatalogueFinding { what, fix: RESTORE });
     }
     Ok(())
 }
 
-async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+async fn figures(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     let mut kept = read_figures(session).await?;
     kept.retain(|(counter, _), _| counted(*counter).is_some());
     for (counter, sql) in Counter::ALL.into_iter().filter_map(|counter| Some((counter, counted(counter)?))) {
@@ -212,19 +212,19 @@ async fn figures(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(
     Ok(())
 }
 
-async fn proof_days(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+async fn proof_days(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     for ((store, space, proof, day), (kept, counted)) in proofs::deviations(session).await? {
         let what = format!(
             "the number of items in {store}/{space} with proof {proof} of day {day} since 1970 is {kept}, but there are {counted}"
         );
-        findings.push(Finding { what, fix: NOT_THE_ROWS });
+        findings.push(CatalogueFinding { what, fix: NOT_THE_ROWS });
     }
     Ok(())
 }
 
-fn compare(findings: &mut Vec<Finding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
+fn compare(findings: &mut Vec<CatalogueFinding>, (counter, scope): &(Counter, String), kept: i64, counted: i64) {
     if kept != counted {
         let what = format!("counter {} of {scope:?} is {kept}, but there are {counted}", counter.as_str());
-        findings.push(Finding { what, fix: NOT_THE_ROWS });
+        findings.push(CatalogueFinding { what, fix: NOT_THE_ROWS });
     }
 }

@@ -81,7 +81,7 @@ impl fmt::Display for PauseScope {
 
 /// A pause that is in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pause {
+pub struct MillPause {
     /// Its number.
     pub id: u64,
     /// What is paused.
@@ -114,7 +114,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn pauses(&self) -> Result<Vec<Pause>, Error> {
+    pub async fn pauses(&self) -> Result<Vec<MillPause>, Error> {
         self.list(IN_FORCE, values![page(u32::MAX)], pause).await
     }
 
@@ -136,7 +136,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be written; then the pause is in force.
-    pub async fn resume(&self, scope: &PauseScope) -> Result<Option<Pause>, Error> {
+    pub async fn resume(&self, scope: &PauseScope) -> Result<Option<MillPause>, Error> {
         let (account, store) = scope.columns();
         let mut session = self.database.begin().await?;
         let outcome = async {
@@ -152,11 +152,11 @@ impl Catalogue {
     }
 }
 
-fn pause(row: &DatabaseRow) -> Result<Pause, sqlx::Error> {
+fn pause(row: &DatabaseRow) -> Result<MillPause, sqlx::Error> {
     let account: String = row.get(1)?;
     let store = crate::tasks::store(row, 2)?;
     let scope = PauseScope::new(Some(account).filter(|account| !account.is_empty()), store);
-    Ok(Pause {
+    Ok(MillPause {
         id: row.count(0)?,
         scope: scope.ok_or_else(|| sqlx::Error::Decode("a pause of neither an account nor a store".into()))?,
         user: row.get(3)?,

@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::database::Session;
 use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::error::Error;
-use crate::tasks::{Queue, TaskKind, TaskState};
+use crate::tasks::{TaskKind, TaskQueue, TaskState};
 
 /// How many repairs may start by themselves in a store within 24 hours: more damage than that is for a person.
 pub const MOST_A_DAY: u64 = 10;
@@ -114,7 +114,7 @@ impl Catalogue {
         let outcome = async {
             let ended = session.run(sql, values![name(store)]).await?;
             if ended > 0 {
-                session.run(wake, values![Queue::BitError.as_str(), name(store)]).await?;
+                session.run(wake, values![TaskQueue::BitError.as_str(), name(store)]).await?;
             }
             Ok(ended > 0)
         };

@@ -21,14 +21,14 @@ mod subject;
 mod take;
 mod taken;
 
-pub use end::{EndedTask, Outcome};
+pub use end::{EndedTask, TaskOutcome};
 pub use errors::TaskError;
 pub(crate) use errors::errors;
 use errors::{MOST_ERROR_CHARS, with_error};
 #[cfg(test)]
 pub(crate) use inspect::{DECISIONS, DECISIONS_OF_ITEM, HEAD, OF_ITEM_TASKS};
 pub use inspect::{DecisionRecord, MillProcess, OpenTask, SeenProcess};
-pub use kind::{Queue, TaskKind};
+pub use kind::{TaskKind, TaskQueue};
 #[cfg(test)]
 pub(crate) use list::{DEAD, HELD};
 pub use list::{Decided, Decision, KnownTask, QueueFigures};

@@ -24,7 +24,7 @@ mod check;
 mod same;
 mod upload;
 
-pub use check::{Finding, Findings};
+pub use check::{DepositFinding, Findings};
 use upload::Whole;
 pub use upload::{Upload, abandoned};
 

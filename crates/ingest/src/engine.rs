@@ -214,7 +214,7 @@ async fn watch_all(session: &Arc<Session>, client: &Client) {
     let watches = folders.map(|(folder, daemon)| async move {
         arrivals::watch_children(session, client, &folder.to_string(), daemon).await;
     });
-    let pause = Path::QueueLock(path::Queue::Ingest).to_string();
+    let pause = Path::QueueLock(path::QueueName::Ingest).to_string();
     tokio::join!(
         arrivals::watch_jobs(session, client),
         futures::future::join_all(watches),

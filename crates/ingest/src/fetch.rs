@@ -29,7 +29,7 @@ use queuekeeper_store::{Algorithm, Digests};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, StatusCode, redirect};
 
-pub use error::{Cause, FetchError};
+pub use error::{FetchCause, FetchError};
 pub use hosts::Hosts;
 pub use limits::HostLimits;
 
@@ -176,7 +176,7 @@ impl Fetcher {
     ) -> Result<(StatusCode, String), FetchError> {
         let sent = self.send_content(method, url, headers, content).await;
         let (status, headers, text) = sent.map_err(|cause| FetchError::new(url, cause, 1))?;
-        let failed = Cause::status(status, &headers);
+        let failed = FetchCause::status(status, &headers);
         let failed = FetchError::new(url, failed, 1);
         if status.is_server_error() || failed.is_temporary() { Err(failed) } else { Ok((status, text)) }
     }
@@ -197,7 +197,7 @@ impl Fetcher {
         path: &str,
         written: &Arc<AtomicU64>,
     ) -> Result<Fetched, FetchError> {
-        let disk = |error| FetchError::new(url, Cause::Disk(error), 0);
+        let disk = |error| FetchError::new(url, FetchCause::Disk(error), 0);
         if let Some(found) = self::kept(expected, place, path).await.map_err(disk)? {
             written.store(found.size, Ordering::Relaxed);
             return Ok(found);
@@ -213,7 +213,9 @@ impl Fetcher {
                 Ok(media_type) => match sink.check(expected) {
                     Ok(digests) => {
                         let size = sink.bytes();
-                        sink.publish(path).await.map_err(|error| FetchError::new(url, Cause::Disk(error), attempts))?;
+                        sink.publish(path)
+                            .await
+                            .map_err(|error| FetchError::new(url, FetchCause::Disk(error), attempts))?;
                         return Ok(Fetched { size, digests, media_type, attempts });
                     }
                     // The content may have changed between two attempts, or the disk lost what the first one wrote.
@@ -227,7 +229,7 @@ impl Fetcher {
                 Err(cause) => cause,
             };
             // Nothing was requested.
-            let is_unsent = matches!(cause, Cause::Away { .. } | Cause::Busy { .. });
+            let is_unsent = matches!(cause, FetchCause::Away { .. } | FetchCause::Busy { .. });
             let failed = FetchError::new(url, cause, attempts - u32::from(is_unsent)).behind(hop);
             if is_unsent {
                 return Err(failed);
@@ -235,9 +237,9 @@ impl Fetcher {
             if !failed.is_temporary() {
                 // What has come of one that is larger than was allowed is gone on with where more is, and digests prove
                 // it right.
-                let may_grow = matches!(failed.cause(), Cause::TooLarge { .. }) && expected.size.is_none();
+                let may_grow = matches!(failed.cause(), FetchCause::TooLarge { .. }) && expected.size.is_none();
                 let is_kept = may_grow && !expected.digests.is_empty();
-                if !matches!(failed.cause(), Cause::Disk(_)) && !is_kept {
+                if !matches!(failed.cause(), FetchCause::Disk(_)) && !is_kept {
                     sink.discard(path).await;
                 }
                 return Err(failed);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::{Counter, Figures};
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use crate::bit::policy::ProofPolicy;
@@ -115,9 +115,9 @@ impl Account {
     }
 
     /// How such a task ends, where it may not begin now.
-    pub(crate) fn put_off(&self, source: Option<&StoreName>, store: &StoreName, now: Timestamp) -> Option<Outcome> {
+    pub(crate) fn put_off(&self, source: Option<&StoreName>, store: &StoreName, now: Timestamp) -> Option<TaskOutcome> {
         let (_, until) = self.closed_until(source, store, now)?;
-        Some(Outcome::PutOff(until.duration_since(now).unsigned_abs()))
+        Some(TaskOutcome::PutOff(until.duration_since(now).unsigned_abs()))
     }
 
     /// The spaces of the account in which its stores have items, by the counters of the catalogue.

@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::asides::{Aside, AsideEnd};
 use queuekeeper_catalogue::brake::{BrakeAnswer, Braked};
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::tasks::TakenTask;
 use queuekeeper_store::store::{EntityTag, Item};
 use queuekeeper_store::{Algorithm, Error, ErrorKind, Hashers, Key, SpaceName, Store, StoreName};
@@ -153,7 +153,7 @@ impl Asides {
     }
 
     /// Whether a pause stops what uses the store, for the account whose item it is of.
-    fn is_paused(&self, pauses: &[Pause], aside: &Aside) -> bool {
+    fn is_paused(&self, pauses: &[MillPause], aside: &Aside) -> bool {
         let owner = self.accounts.values().find(|account| account.of_store(&aside.item.space).is_some());
         let owner = owner.map_or("", |account| &account.name);
         pauses.iter().any(|pause| pause.scope.stops(owner, [&aside.store]))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::audit::Event;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::{SpaceName, StoreName};
 
 use crate::account::Account;
@@ -59,7 +59,7 @@ impl Auditor {
             key: event.subject.key.clone(),
             destination: Some(store.clone()),
         };
-        Some(NewTask { queue: Queue::Audit, subject, source: None })
+        Some(NewTask { queue: TaskQueue::Audit, subject, source: None })
     }
 
     /// The copies that a change in a store concerns, each with its source: those that are made from it, and that which
@@ -82,21 +82,21 @@ impl Processor for Auditor {
         let subject = &task.subject;
         let (Some(account), Some(store)) = (self.accounts.get(&subject.account), &subject.destination) else {
             let why = format!("account {:?} is not in the configuration, or the event names no store", subject.account);
-            return Outcome::Failed(why).into();
+            return TaskOutcome::Failed(why).into();
         };
         let Some(mut copies) = self.copies(account, &subject.space, store) else {
             let (unread, unreadable) = UNKNOWN_POLICY;
             let wait = if self.policies.is_settled(&account.name) { unreadable } else { unread };
-            return Outcome::PutOff(wait).into();
+            return TaskOutcome::PutOff(wait).into();
         };
         copies.retain(|(_, destination)| {
             subject.key.as_ref().is_none_or(|key| account.leaves_out(destination, key).is_none())
         });
         let follow_ups = copies.into_iter().map(|(source, destination)| NewTask {
-            queue: Queue::DuplicationHigh,
+            queue: TaskQueue::DuplicationHigh,
             subject: TaskSubject { kind: TaskKind::Duplicate, destination: Some(destination), ..subject.clone() },
             source: Some(source),
         });
-        Processed { outcome: Outcome::Done, follow_ups: follow_ups.collect(), checked: None }
+        Processed { outcome: TaskOutcome::Done, follow_ups: follow_ups.collect(), checked: None }
     }
 }

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
+use queuekeeper_catalogue::tasks::{TakenTask, TaskKind, TaskOutcome};
 use queuekeeper_store::store::Store;
 use queuekeeper_store::{Algorithm, SpaceName, StoreName};
 
@@ -53,7 +53,7 @@ impl Processor for Duplicator {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.begin(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+        self.begin(task, lease).await.unwrap_or_else(|why| TaskOutcome::Failed(why).into())
     }
 }
 
@@ -80,7 +80,7 @@ impl Duplicator {
         let (from, to) = (from.as_ref().ok_or_else(none)?, to.as_ref().ok_or_else(none)?);
         // What is left out is neither made nor changed nor deleted.
         if subject.key.as_ref().is_some_and(|key| account.leaves_out(to, key).is_some()) {
-            return Ok(Outcome::Done.into());
+            return Ok(TaskOutcome::Done.into());
         }
         if let Some(wait) = account.put_off(Some(from), to, (self.clock)()) {
             return Ok(wait.into());

@@ -15,7 +15,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::index::IndexedItem;
 use queuekeeper_catalogue::loops::{Advance, DUPLICATION, Lead, Morsel};
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject};
 use queuekeeper_store::{Key, SpaceName, StoreName};
 use uuid::Uuid;
 
@@ -139,7 +139,7 @@ impl Producer {
 
     async fn waiting(&self) -> Result<u64, String> {
         let figures = self.catalogue.task_figures().await.map_err(|error| error.to_string())?;
-        Ok(figures.iter().find(|of| of.queue == Queue::DuplicationLow).map_or(0, |of| of.waiting))
+        Ok(figures.iter().find(|of| of.queue == TaskQueue::DuplicationLow).map_or(0, |of| of.waiting))
     }
 
     async fn begin(&self, lead: &Lead) -> Result<Step, String> {
@@ -238,7 +238,7 @@ impl Producer {
             key,
             destination: Some(morsel.destination.clone()),
         };
-        NewTask { queue: Queue::DuplicationLow, subject, source: Some(morsel.source.clone()) }
+        NewTask { queue: TaskQueue::DuplicationLow, subject, source: Some(morsel.source.clone()) }
     }
 }
 

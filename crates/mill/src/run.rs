@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::{MillProcess, Queue};
+use queuekeeper_catalogue::tasks::{MillProcess, TaskQueue};
 use queuekeeper_store::{Store, StoreName};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -30,13 +30,13 @@ use crate::producer::{PRODUCER, Step};
 use crate::stats;
 
 /// The queues that are worked on, the first one first.
-const QUEUES: [Queue; 6] = [
-    Queue::Audit,
-    Queue::DuplicationHigh,
-    Queue::BitError,
-    Queue::DuplicationLow,
-    Queue::BitIntegrity,
-    Queue::BitReport,
+const QUEUES: [TaskQueue; 6] = [
+    TaskQueue::Audit,
+    TaskQueue::DuplicationHigh,
+    TaskQueue::BitError,
+    TaskQueue::DuplicationLow,
+    TaskQueue::BitIntegrity,
+    TaskQueue::BitReport,
 ];
 
 /// How long to wait where nothing is notified, at first and at most: for tasks, and for events.
@@ -77,7 +77,7 @@ pub struct MillSettings {
     /// How many tasks are processed at once.
     pub workers: usize,
     /// The queues that they take tasks from, the first one first.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<TaskQueue>,
     /// Whether this process goes through all that policies want copied.
     pub is_duplicating: bool,
     /// Whether it asks for counts of spaces.
@@ -382,7 +382,7 @@ mod tests {
     fn all_queues_are_worked_on_but_that_of_dead_letters() {
         let mut worked_on = QUEUES.to_vec();
         worked_on.sort_unstable();
-        let others: Vec<_> = Queue::ALL.into_iter().filter(|queue| *queue != Queue::DeadLetter).collect();
+        let others: Vec<_> = TaskQueue::ALL.into_iter().filter(|queue| *queue != TaskQueue::DeadLetter).collect();
         assert_eq!(worked_on, others);
     }
 }

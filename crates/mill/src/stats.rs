@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::name::NameError;
 use queuekeeper_store::{SpaceName, StoreName};
 use uuid::Uuid;
@@ -67,7 +67,7 @@ impl StorageStats {
         Ok(Some(tasks.len()))
     }
 
-    async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
+    async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<TaskOutcome, String> {
         let account = self.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
@@ -85,7 +85,7 @@ impl StorageStats {
             lease.progressed();
         }
         let recorded = self.catalogue.record_space_stats(&account.name, name, &subject.space, (items, bytes)).await;
-        recorded.map(|()| Outcome::Done).map_err(|error| error.to_string())
+        recorded.map(|()| TaskOutcome::Done).map_err(|error| error.to_string())
     }
 }
 
@@ -98,7 +98,7 @@ impl Processor for StorageStats {
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
         match self.count(&task.subject, lease).await {
             Ok(outcome) => outcome.into(),
-            Err(why) => Outcome::Failed(why).into(),
+            Err(why) => TaskOutcome::Failed(why).into(),
         }
     }
 }
@@ -113,7 +113,7 @@ impl Processor for Noop {
     }
 
     async fn process(&self, _task: &TakenTask, _lease: &Lease) -> Processed {
-        Outcome::Done.into()
+        TaskOutcome::Done.into()
     }
 }
 
@@ -127,5 +127,5 @@ pub fn noop(account: &Account) -> Result<NewTask, NameError> {
 
 fn task(kind: TaskKind, account: &Account, space: SpaceName, store: Option<&StoreName>) -> NewTask {
     let subject = TaskSubject { kind, account: account.name.clone(), space, key: None, destination: store.cloned() };
-    NewTask { queue: Queue::DuplicationLow, subject, source: None }
+    NewTask { queue: TaskQueue::DuplicationLow, subject, source: None }
 }

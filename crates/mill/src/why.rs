@@ -1,7 +1,7 @@
 //! Why a copy is not what its source is: the one place for the words of pages, API and command line.
 
 use jiff::Timestamp;
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
 use queuekeeper_store::{Key, StoreName};
 
@@ -22,7 +22,7 @@ pub struct Waiting<'a> {
     /// The open tasks of the item.
     pub tasks: &'a [OpenTask],
     /// The pauses in force.
-    pub pauses: &'a [Pause],
+    pub pauses: &'a [MillPause],
 }
 
 impl Waiting<'_> {
@@ -57,7 +57,7 @@ impl Waiting<'_> {
     #[must_use]
     pub fn paused(&self) -> Option<String> {
         let stores = [self.source, self.destination];
-        let Pause { scope, user, reason, since, .. } =
+        let MillPause { scope, user, reason, since, .. } =
             self.pauses.iter().find(|pause| pause.scope.stops(&self.account.name, stores))?;
         Some(format!("waits because {user} paused {scope} at {}: {reason}", moment(*since)))
     }

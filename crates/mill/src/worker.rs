@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::CheckedPart;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, Tasks};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -36,15 +36,15 @@ const AT_LEAST: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processed {
     /// How.
-    pub outcome: Outcome,
+    pub outcome: TaskOutcome,
     /// What is to be done next.
     pub follow_ups: Vec<NewTask>,
     /// What was checked.
     pub checked: Option<CheckedPart>,
 }
 
-impl From<Outcome> for Processed {
-    fn from(outcome: Outcome) -> Self {
+impl From<TaskOutcome> for Processed {
+    fn from(outcome: TaskOutcome) -> Self {
         Self { outcome, follow_ups: Vec::new(), checked: None }
     }
 }
@@ -67,7 +67,7 @@ pub struct Workers {
     /// What they can process. A kind that none of them has is never taken.
     pub processors: Vec<Arc<dyn Processor>>,
     /// Which queues they take from, the first one first.
-    pub queues: Vec<Queue>,
+    pub queues: Vec<TaskQueue>,
     /// Whose tasks they take.
     pub accounts: Vec<String>,
     /// How many tasks are processed at once.
@@ -200,13 +200,13 @@ impl Workers {
 
     async fn process(&self, task: &TakenTask, taken: Instant, give_back: &CancellationToken) -> Processed {
         let processor = self.processors.iter().find(|processor| processor.kind() == task.subject.kind);
-        let Some(processor) = processor else { return Outcome::GivenBack.into() };
+        let Some(processor) = processor else { return TaskOutcome::GivenBack.into() };
         let (lease, began) = (Lease::unlimited(), Instant::now());
         let processed = tokio::select! {
             biased;
             processed = processor.process(task, &lease) => processed,
-            () = give_back.cancelled() => Outcome::GivenBack.into(),
-            why = lease.keep(&self.catalogue, task, self.times, taken) => Outcome::Failed(why.to_owned()).into(),
+            () = give_back.cancelled() => TaskOutcome::GivenBack.into(),
+            why = lease.keep(&self.catalogue, task, self.times, taken) => TaskOutcome::Failed(why.to_owned()).into(),
         };
         self.metrics.duration(processor.kind()).observe(began.elapsed());
         processed

@@ -10,7 +10,7 @@ use super::item::PendingUpdate;
 use super::lock::{ChangeTarget, Lock};
 use super::path::{BatchNode, Path};
 use super::record::{self, Decoded, ItemStatus, Malformed, Submission};
-use super::state::{BatchState, Outcome, State};
+use super::state::{BatchState, JobOutcome, State};
 use super::status::impl_status;
 
 mod change;
@@ -27,7 +27,7 @@ pub struct Batch {
     pub id: BatchId,
     /// The data of its submission, if it has one.
     pub submission: Option<Vec<u8>>,
-    /// How many jobs each outcome's folder refers to, in the order of [`Outcome::ALL`]; `None` where there is no such
+    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no such
     /// folder.
     pub references: [Option<u32>; 4],
     status: Option<(Vec<u8>, Stat)>,
@@ -121,13 +121,13 @@ pub(super) fn check_version(path: Path, seen: Option<i32>, found: Option<&Stat>)
 
 impl Batch {
     /// How many reads a batch takes.
-    pub(super) const READS: usize = 6 + Outcome::ALL.len();
+    pub(super) const READS: usize = 6 + JobOutcome::ALL.len();
 
     pub(super) fn reads(id: BatchId) -> Vec<Read> {
         let nodes =
             [BatchNode::Submission, BatchNode::Status, BatchNode::StatusReport, BatchNode::States, BatchNode::Lock];
         let nodes = nodes.into_iter().map(|node| Path::BatchNode(id, node));
-        let folders = Outcome::ALL.into_iter().map(|outcome| Path::BatchOutcome(id, outcome));
+        let folders = JobOutcome::ALL.into_iter().map(|outcome| Path::BatchOutcome(id, outcome));
         std::iter::once(Path::Batch(id)).chain(nodes).chain(folders).map(Read::Data).collect()
     }
 
@@ -138,7 +138,7 @@ impl Batch {
         let mut next = || found.next().flatten();
         let (submission, status, report) = (next().map(|(data, _)| data), next(), next());
         let (acquired, lock) = (next().map(|(_, stat)| stat), next().map(|(_, stat)| stat));
-        let references = Outcome::ALL.map(|_| next().map(|(_, stat)| stat.num_children.unsigned_abs()));
+        let references = JobOutcome::ALL.map(|_| next().map(|(_, stat)| stat.num_children.unsigned_abs()));
         Some(Self { id, submission, references, status, report, states: acquired, lock })
     }
 
@@ -190,7 +190,7 @@ impl Batch {
 
     /// How many jobs one outcome's folder refers to; `None` where there is no such folder.
     #[must_use]
-    pub fn references(&self, outcome: Outcome) -> Option<u32> {
+    pub fn references(&self, outcome: JobOutcome) -> Option<u32> {
         self.references[outcome as usize]
     }
 
@@ -203,7 +203,7 @@ impl Batch {
     /// Whether all its jobs are done: it has had some, and none is left in `batch-processing`.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.references(Outcome::Processing) == Some(0)
+        self.references(JobOutcome::Processing) == Some(0)
     }
 
     /// The state that its status names, as the daemons must be able to read it.

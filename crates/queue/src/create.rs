@@ -15,7 +15,7 @@ use super::id::{BatchId, JobId, Priority, RequestId};
 use super::job::JobValue;
 use super::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 use super::record::{self, ItemStatus, Malformed, Submission};
-use super::state::{AccessState, BatchState, JobState, Outcome};
+use super::state::{AccessState, BatchState, JobOutcome, JobState};
 use super::transaction::{CommitError, REQUEST_LIMIT_BYTES, Transaction};
 
 /// How often a name is guessed. Each failure means that another's creation went through, so this is only reached
@@ -69,7 +69,7 @@ impl NewJob {
         for (name, data) in nodes {
             node(name, data);
         }
-        transaction.create(Path::Reference(batch, Outcome::Processing, id), Vec::new());
+        transaction.create(Path::Reference(batch, JobOutcome::Processing, id), Vec::new());
         Ok(())
     }
 

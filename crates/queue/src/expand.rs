@@ -19,7 +19,7 @@ use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
 use crate::path::{JobNode, Path};
 use crate::record::ExpansionNote;
-use crate::state::{JobState, Outcome};
+use crate::state::{JobOutcome, JobState};
 use crate::transaction::Transaction;
 
 /// The next rows of a manifest, as jobs.
@@ -152,10 +152,10 @@ impl Queue {
         let next = note.next + made as u64;
         let complete = |transaction: &mut Transaction, ids: &[JobId]| {
             if is_first {
-                transaction.expect_missing(Path::BatchOutcome(batch.batch.id, Outcome::Processing));
+                transaction.expect_missing(Path::BatchOutcome(batch.batch.id, JobOutcome::Processing));
                 // Else the first job of each batch that ends would find it missing.
-                if batch.batch.references(Outcome::Completed).is_none() {
-                    transaction.create(Path::BatchOutcome(batch.batch.id, Outcome::Completed), Vec::new());
+                if batch.batch.references(JobOutcome::Completed).is_none() {
+                    transaction.create(Path::BatchOutcome(batch.batch.id, JobOutcome::Completed), Vec::new());
                 }
             }
             batch.lock.hold(transaction);
@@ -185,7 +185,7 @@ impl Queue {
     /// which others look for. Apart from the change of the state, either would be taken for something else after a
     /// crash: an empty folder for jobs that are all done, a batch without an expansion for one that is not ours.
     pub(crate) async fn plan_end_of_expansion(&self, id: BatchId, transaction: &mut Transaction) -> Result<(), Error> {
-        let (path, processing) = (Path::expansion(id), Path::BatchOutcome(id, Outcome::Processing));
+        let (path, processing) = (Path::expansion(id), Path::BatchOutcome(id, JobOutcome::Processing));
         let [note, folder] = self.read_each([Read::Data(path.clone()), Read::Existence(processing.clone())]).await?;
         let Some(stat) = note.stat() else { return Ok(()) };
         transaction.delete(path, Some(stat.version));

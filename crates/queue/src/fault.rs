@@ -2,7 +2,7 @@
 //!
 //! Each kind is a real failure of this queue that operators used to find by hand. The rules look at one item at a time
 //! ([`detect_job`], [`detect_batch`], [`detect_request`], [`detect_lock`] and their like), given what its znodes say
-//! and a few facts about its neighbours. What they detect is a [`Finding`]: a fault that is there, and from when on it
+//! and a few facts about its neighbours. What they detect is a [`FaultFinding`]: a fault that is there, and from when on it
 //! counts.
 //!
 //! That instant is the heart of it. The daemons make five or more separate writes for one change, so a tree that they
@@ -26,7 +26,7 @@ mod stuck;
 mod table;
 
 pub use batch::{BatchFacts, detect_batch};
-pub use finding::{Finding, NodeSet, Since};
+pub use finding::{FaultFinding, NodeSet, Since};
 pub use folder::detect_folder;
 pub use item::LockFacts;
 pub use job::{JobFacts, detect_job};

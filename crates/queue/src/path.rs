@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::id::{BatchId, JobId, RequestId};
-use super::state::{JobState, Outcome, State};
+use super::state::{JobOutcome, JobState, State};
 
 mod any;
 mod own;
@@ -55,7 +55,7 @@ pub enum BatchNode {
     StatusReport,
     /// Ephemeral: a daemon is working on the batch.
     Lock,
-    /// Holds a folder per [`Outcome`]; absent until the batch is acquired.
+    /// Holds a folder per [`JobOutcome`]; absent until the batch is acquired.
     States,
 }
 
@@ -126,7 +126,7 @@ node_names!(AccessQueue { Small "small", Large "large" });
 
 /// The queues that an admin can pause, by their lock below `/locks/queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Queue {
+pub enum QueueName {
     /// Stops the daemons of ingest, also those whose work frees space; not those of states that continue
     /// ([`State::continues_when_paused`]).
     Ingest,
@@ -136,7 +136,7 @@ pub enum Queue {
     AccessLarge,
 }
 
-node_names!(Queue { Ingest "ingest", AccessSmall "accessSmall", AccessLarge "accessLarge" });
+node_names!(QueueName { Ingest "ingest", AccessSmall "accessSmall", AccessLarge "accessLarge" });
 
 /// The folders below `/locks`, but for `queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -253,9 +253,9 @@ pub enum Path {
     /// `/batches/BID/submission` and so on
     BatchNode(BatchId, BatchNode),
     /// `/batches/BID/states/batch-processing` and so on
-    BatchOutcome(BatchId, Outcome),
+    BatchOutcome(BatchId, JobOutcome),
     /// `/batches/BID/states/batch-processing/JID` and so on
-    Reference(BatchId, Outcome, JobId),
+    Reference(BatchId, JobOutcome, JobId),
     /// `/jobs`
     Jobs,
     /// `/jobs/JID`
@@ -281,7 +281,7 @@ pub enum Path {
     /// `/locks/queue`
     QueueLocks,
     /// `/locks/queue/ingest` and so on
-    QueueLock(Queue),
+    QueueLock(QueueName),
     /// `/locks/storage` and so on
     LockFolder(LockFolder),
     /// `/locks/storage/NAME` and so on

@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 
 use super::error::{ConflictKind, Error};
-use super::fault::{Fault, Finding, Limits, PURGE_UNFINISHED};
+use super::fault::{Fault, FaultFinding, Limits, PURGE_UNFINISHED};
 use super::handle::{Queue, instant};
 use super::lock::Lock;
 use super::path::{LockFolder, Path};
@@ -149,7 +149,7 @@ impl RepairOptions<'_> {
         &self,
         fault: Fault,
         item: &Path,
-        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(FaultFinding<'_>)),
     ) -> Result<(), Error> {
         self.first_of(&[fault], item, evaluate).map(drop)
     }
@@ -160,7 +160,7 @@ impl RepairOptions<'_> {
         &self,
         item: &Path,
         unloadable: Fault,
-        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(FaultFinding<'_>)),
     ) -> Result<Fault, Error> {
         self.first_of(&[unloadable, Fault::UnfinishedCreation], item, evaluate)
     }
@@ -170,7 +170,7 @@ impl RepairOptions<'_> {
         &self,
         faults: &[Fault],
         item: &Path,
-        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>)),
+        evaluate: impl FnOnce(&Limits, &mut dyn FnMut(FaultFinding<'_>)),
     ) -> Result<Fault, Error> {
         let mut found: Option<(i64, Fault)> = None;
         evaluate(self.limits, &mut |finding| {

@@ -10,7 +10,7 @@ mod outcome;
 use std::fmt;
 use std::time::Duration;
 
-pub use outcome::Outcome;
+pub use outcome::JobOutcome;
 
 /// How long items may be in a state by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -340,12 +340,12 @@ impl JobState {
 
     /// The folder below `/batches/BID/states` in which a job of this state is referenced.
     #[must_use]
-    pub fn outcome(self) -> Outcome {
+    pub fn outcome(self) -> JobOutcome {
         match self.phase() {
-            JobPhase::Failed => Outcome::Failed,
-            JobPhase::Completed => Outcome::Completed,
-            JobPhase::Deleted => Outcome::Deleted,
-            JobPhase::Underway | JobPhase::Held => Outcome::Processing,
+            JobPhase::Failed => JobOutcome::Failed,
+            JobPhase::Completed => JobOutcome::Completed,
+            JobPhase::Deleted => JobOutcome::Deleted,
+            JobPhase::Underway | JobPhase::Held => JobOutcome::Processing,
         }
     }
 }

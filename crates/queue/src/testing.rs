@@ -8,7 +8,7 @@ use crate::handle::Found;
 use crate::id::{BatchId, JobId, RequestId};
 use crate::job::Job;
 use crate::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use crate::state::Outcome;
+use crate::state::JobOutcome;
 
 /// The stat of a persistent znode without children at version 3, made in transaction 10 and changed in 11, of which no
 /// two times are the same.
@@ -41,7 +41,7 @@ pub(crate) fn job<D: AsRef<[u8]>>(nodes: &[(JobNode, D)]) -> Job {
 }
 
 /// The batch whose number is 7, with these children, and folders of so many references.
-pub(crate) fn batch(nodes: &[(BatchNode, &str)], folders: &[(Outcome, i32)]) -> Batch {
+pub(crate) fn batch(nodes: &[(BatchNode, &str)], folders: &[(JobOutcome, i32)]) -> Batch {
     let id = BatchId::new(7);
     let at = |read: &crate::handle::Read| match *read.path() {
         Path::BatchNode(_, node) => nodes.iter().find(|(of, _)| *of == node).map(|(_, data)| found(data)),

@@ -20,7 +20,7 @@ use crate::lock::Lock;
 use crate::path::{BatchNode, Path};
 use crate::purge::{Census, PlannedJob};
 use crate::record::{WithdrawalNote, WithdrawalPhase, WithdrawnNote};
-use crate::state::{BatchState, Outcome};
+use crate::state::{BatchState, JobOutcome};
 use crate::transaction::Transaction;
 
 mod candidates;
@@ -149,7 +149,7 @@ impl Queue {
         } else {
             let batch = self.load_batch(target.id).await?;
             if WithdrawnNote::of_batch(batch.state(), &batch.message()).is_some() {
-                let jobs = batch.references(Outcome::Deleted).unwrap_or(0) as usize;
+                let jobs = batch.references(JobOutcome::Deleted).unwrap_or(0) as usize;
                 return Ok(WithdrawalOutcome::Withdrawn { jobs });
             }
             target.check(&batch)?;
@@ -213,7 +213,7 @@ impl Queue {
     /// The jobs of a batch, by its references and by what the jobs themselves say.
     async fn jobs_to_withdraw(&self, target: &BatchTarget, report: &BatchReport) -> Result<Vec<JobId>, Error> {
         let mut ids = self.jobs_of(target, &mut Census::default()).await?;
-        ids.extend(Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
+        ids.extend(JobOutcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)

@@ -52,5 +52,5 @@ pub use object::{Object, Snapshot};
 pub use path::PathError;
 pub use repair::{Abandoned, Repaired};
 pub use root::{Found, Root};
-pub use verify::{Finding, Verified};
+pub use verify::{OcflFinding, Verified};
 pub use writer::{Begun, NewFile, NewVersion, Start, Writer};

@@ -9,7 +9,7 @@ use super::kind::MillActionKind;
 use super::{Ended, MillActions, MillParts, Requested};
 use crate::actions::actor::{Actor, Role};
 use crate::actions::audit::{Entry, Finished};
-use crate::actions::execution::{Outcome, Progress};
+use crate::actions::execution::{ActionOutcome, Progress};
 use crate::actions::outcome::{CONFLICT, DONE};
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
@@ -198,7 +198,7 @@ async fn each(
             Err(Refusal::conflict(format!("{why}; nothing was done")))
         }
         None => {
-            let mut outcome = Outcome::default();
+            let mut outcome = ActionOutcome::default();
             outcome.count(progress);
             Ok((outcome.label(), outcome.detail))
         }

@@ -1,13 +1,18 @@
 //! The parameters of an action, checked against those that it takes.
 
-use super::{ActionParameters, Parameter, Takes};
+use super::{ActionParameters, Parameter, TakenParameter};
 use crate::actions::kind::ActionKind;
 use crate::actions::refusal::Refusal;
 use crate::actions::target::TargetKind;
 
 impl ActionParameters {
     /// Checks that no parameter is set besides those that the action takes.
-    pub(in crate::actions) fn check(self, kind: ActionKind, on: TargetKind, takes: &[Takes]) -> Result<(), Refusal> {
+    pub(in crate::actions) fn check(
+        self,
+        kind: ActionKind,
+        on: TargetKind,
+        takes: &[TakenParameter],
+    ) -> Result<(), Refusal> {
         let is_foreign = |set: &Parameter| !takes.iter().any(|takes| takes.parameter == *set);
         let foreign = Parameter::ALL.into_iter().filter(|parameter| self.has(*parameter)).find(is_foreign);
         foreign.map_or(Ok(()), |parameter| {

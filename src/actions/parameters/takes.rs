@@ -4,7 +4,7 @@ use super::Parameter;
 
 /// A parameter that an action takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Takes {
+pub struct TakenParameter {
     /// The parameter.
     pub parameter: Parameter,
     /// Whether it is offered on pages and on the command line, and not by the API alone.
@@ -15,7 +15,7 @@ pub struct Takes {
     pub help: &'static str,
 }
 
-impl Takes {
+impl TakenParameter {
     /// A parameter, whose row has its texts.
     pub(in crate::actions) const fn value(parameter: Parameter) -> Self {
         Self { parameter, is_offered: true, label: "", help: "" }

@@ -64,14 +64,14 @@ impl ActionPlanner<'_> {
         &self,
         action: &Action,
         needs: Role,
-        queue: path::Queue,
+        queue: path::QueueName,
         requested: QueueAction,
     ) -> Result<Prepared, Refusal> {
         let name = queue.name();
         match (requested, self.queue.paused(queue).await?) {
             (QueueAction::Pause, None) => {
                 let plan = self.queue.plan_pause(queue, self.who, self.reason, self.now).await?;
-                let warning = (queue == path::Queue::Ingest).then(until_unpaused);
+                let warning = (queue == path::QueueName::Ingest).then(until_unpaused);
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
             (QueueAction::Pause, Some(pause)) => {

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_catalogue::tasks::TaskQueue;
 use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::run::MillSettings;
@@ -40,7 +40,7 @@ pub(super) struct RunArgs {
         default_value = "audit,duplication-high,bit-error,duplication-low,bit-integrity,bit-report",
         value_parser = queue
     )]
-    queues: Vec<Queue>,
+    queues: Vec<TaskQueue>,
 
     /// The loops that this process may lead: copies, checks of all content, counts of spaces
     #[arg(long, value_name = "PRODUCER", value_delimiter = ',', default_value = "duplication,bit,stats")]
@@ -110,9 +110,9 @@ enum LoopName {
 }
 
 /// A queue that workers take tasks from.
-fn queue(name: &str) -> Result<Queue, String> {
-    let queues = Queue::ALL.into_iter().filter(|queue| *queue != Queue::DeadLetter);
-    let known: Vec<_> = queues.clone().map(Queue::as_str).collect();
+fn queue(name: &str) -> Result<TaskQueue, String> {
+    let queues = TaskQueue::ALL.into_iter().filter(|queue| *queue != TaskQueue::DeadLetter);
+    let known: Vec<_> = queues.clone().map(TaskQueue::as_str).collect();
     let found = queues.into_iter().find(|queue| queue.as_str() == name);
     found.ok_or_else(|| format!("expected one or more of {}", known.join(",")))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use queuekeeper_ingest::deposit::{Finding, Findings, NewDeposit};
+use queuekeeper_ingest::deposit::{DepositFinding, Findings, NewDeposit};
 use queuekeeper_ingest::fetch::{Fetcher, Settings};
 use queuekeeper_ingest::kind::DepositType;
 use queuekeeper_ingest::pack::PackError;
@@ -34,7 +34,7 @@ impl SubmitArgs {
             deposit.check_content(file, Some(&fetcher), LONGEST).await?
         } else {
             // Its files are what they are: nothing but the names is checked.
-            let problems = deposit.check().err().map(|error| Finding::whole(&error)).into_iter().collect();
+            let problems = deposit.check().err().map(|error| DepositFinding::whole(&error)).into_iter().collect();
             Findings { problems, ..Findings::new(deposit.kind) }
         };
         self.print_findings(&found)
@@ -42,7 +42,7 @@ impl SubmitArgs {
 
     /// Prints why files and directories cannot be packed, and gives what that is as an error.
     pub(super) fn refused(&self, error: &PackError) -> anyhow::Error {
-        let problems = error.problems.iter().map(Finding::whole).collect();
+        let problems = error.problems.iter().map(DepositFinding::whole).collect();
         let found = Findings { problems, has_more: error.has_more, ..Findings::new(Some(DepositType::Container)) };
         self.print_findings(&found).err().unwrap_or_else(|| CommandError::new(REFUSED, error.to_string()).into())
     }

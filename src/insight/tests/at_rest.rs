@@ -22,7 +22,7 @@ fn holds_are_told_with_who_and_why() {
             "held: It has been held for 12 min. | Its collection “demo” is not held; daemons do not release held jobs.",
         ]
     );
-    held.hold = Some(Pause::default());
+    held.hold = Some(PauseSituation::default());
     assert_eq!(
         of_job(&held),
         [

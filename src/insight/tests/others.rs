@@ -88,9 +88,9 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
 fn a_batch_tells_how_far_it_is() {
     let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
-    counts[Outcome::Processing as usize] = Some(1_391);
-    counts[Outcome::Completed as usize] = Some(6_120);
-    counts[Outcome::Failed as usize] = Some(4);
+    counts[JobOutcome::Processing as usize] = Some(1_391);
+    counts[JobOutcome::Completed as usize] = Some(6_120);
+    counts[JobOutcome::Failed as usize] = Some(4);
     let running = batch(BatchState::Reporting, counts);
     assert_eq!(
         of(&running),
@@ -110,7 +110,7 @@ fn a_batch_tells_how_far_it_is() {
     };
     assert_eq!(of(&still)[0], "waiting: It is waiting for its jobs.");
     assert!(of(&still)[1].ends_with("None has finished recently."));
-    counts[Outcome::Processing as usize] = Some(0);
+    counts[JobOutcome::Processing as usize] = Some(0);
     assert_eq!(
         of(&batch(BatchState::Reporting, counts)),
         [
@@ -189,7 +189,7 @@ fn a_batch_tells_how_far_it_is() {
 fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
     let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
-    counts[Outcome::Processing as usize] = Some(3);
+    counts[JobOutcome::Processing as usize] = Some(3);
     let note = WithdrawalNote::new(WithdrawnNote { who: "alice", why: "" }, before(90 * MINUTE), None);
     let held = Hold::ByOperator(note.held_message().into());
     let mut withdrawing = BatchSituation {
@@ -230,8 +230,8 @@ fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
 fn a_batch_whose_jobs_stand_is_not_moving_and_has_no_time_to_end_in() {
     let of = |batch: &BatchSituation| lines(&diagnose_batch(batch, Some(&volume()), now()));
     let mut counts = [Some(0); 4];
-    counts[Outcome::Processing as usize] = Some(3);
-    counts[Outcome::Completed as usize] = Some(60);
+    counts[JobOutcome::Processing as usize] = Some(3);
+    counts[JobOutcome::Completed as usize] = Some(60);
     let moving = batch(BatchState::Reporting, counts);
     // All that are left are Held: that alone decides.
     assert_eq!(

@@ -129,7 +129,7 @@ fn a_state_without_workers_says_so_where_the_daemons_are_ours() {
     assert!(is_silent(|state| state.workers = 1));
     assert!(is_silent(|state| state.unserved = Some(before(14))), "a process may just be restarted");
     assert!(is_silent(|state| state.oldest = Some(before(14))), "its first job has just come");
-    assert!(is_silent(|state| state.pause = Some(Pause::default())), "the pause is why");
+    assert!(is_silent(|state| state.pause = Some(PauseSituation::default())), "the pause is why");
 }
 
 #[test]
@@ -174,5 +174,5 @@ fn a_state_whose_jobs_get_no_grants_says_so() {
     assert!(does_not_wait(|state| state.workers = 0), "daemons in Java grant nothing");
     assert!(does_not_wait(|state| state.locked = 7), "none is left behind");
     assert!(does_not_wait(|state| state.granted = Some(Granted::default())), "nothing is in the way");
-    assert!(does_not_wait(|state| state.pause = Some(Pause::default())), "the pause is why");
+    assert!(does_not_wait(|state| state.pause = Some(PauseSituation::default())), "the pause is why");
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use super::locks::queue_label;
 use crate::metrics::encode::{Families, seconds};
 use crate::mirror::{ItemFigures, Summary, state_label};
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 
 /// The queue's label value is that of `merritt_queue_paused`, so that one can be matched with the other.
 fn label(queue: AccessQueue) -> &'static str {
     queue_label(match queue {
-        AccessQueue::Small => Queue::AccessSmall,
-        AccessQueue::Large => Queue::AccessLarge,
+        AccessQueue::Small => QueueName::AccessSmall,
+        AccessQueue::Large => QueueName::AccessLarge,
     })
 }
 

@@ -14,7 +14,7 @@ use crate::mirror::text::cut;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::BatchNode;
 use queuekeeper_queue::record::{Decoded, Submission, object_form, refused};
-use queuekeeper_queue::state::{BatchState, Outcome};
+use queuekeeper_queue::state::{BatchState, JobOutcome};
 
 /// How the types of submissions end whose rows are objects.
 const OF_ROWS: &str = "batch-manifest";
@@ -52,7 +52,7 @@ impl Entry {
     /// Whether its jobs are being created or worked on, or its report is due. A failed one is again, once an operator
     /// has resumed a job of it.
     fn is_in_progress(&self) -> bool {
-        let has_jobs = self.references[Outcome::Processing as usize] > 0;
+        let has_jobs = self.references[JobOutcome::Processing as usize] > 0;
         !self.item.nodes.is_empty()
             && match self.item.state {
                 Some(BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => true,
@@ -63,7 +63,7 @@ impl Entry {
 
     /// How many of its jobs have ended, well or not.
     pub(super) fn ended(&self) -> u32 {
-        let ended = [Outcome::Failed, Outcome::Completed, Outcome::Deleted];
+        let ended = [JobOutcome::Failed, JobOutcome::Completed, JobOutcome::Deleted];
         ended.into_iter().map(|outcome| self.references[outcome as usize]).fold(0, u32::saturating_add)
     }
 
@@ -146,7 +146,7 @@ impl Batches {
     }
 
     /// Takes note of a folder of references being there or not.
-    pub(super) fn apply_folder(&mut self, batch: BatchId, outcome: Outcome, found: &Found) -> Change {
+    pub(super) fn apply_folder(&mut self, batch: BatchId, outcome: JobOutcome, found: &Found) -> Change {
         self.change(batch, |entry| {
             entry.folders[outcome as usize] = found.is_present();
             entry.denied[outcome as usize] = matches!(found, Found::Denied);
@@ -154,7 +154,7 @@ impl Batches {
     }
 
     /// Takes note of a reference having come or gone.
-    pub(super) fn count_reference(&mut self, batch: BatchId, outcome: Outcome, present: bool) {
+    pub(super) fn count_reference(&mut self, batch: BatchId, outcome: JobOutcome, present: bool) {
         self.change(batch, |entry| {
             let count = &mut entry.references[outcome as usize];
             *count = if present { *count + 1 } else { count.saturating_sub(1) };

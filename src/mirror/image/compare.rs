@@ -10,7 +10,7 @@ use super::{Image, batches};
 use crate::mirror::text::TextColumn;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 impl Image {
     /// The changes of state that lead from an older image to this one, as far as two observations show them: items that
@@ -63,7 +63,7 @@ impl Image {
         for batch in all.into_iter().filter(|batch| self.batches.get(*batch) != other.batches.get(*batch)) {
             paths.push(Path::Batch(batch));
             paths.extend(BatchNode::ALL.iter().map(|node| Path::BatchNode(batch, *node)));
-            paths.extend(Outcome::ALL.map(|outcome| Path::BatchOutcome(batch, outcome)));
+            paths.extend(JobOutcome::ALL.map(|outcome| Path::BatchOutcome(batch, outcome)));
         }
         for queue in AccessQueue::ALL.iter().copied() {
             let (own, others) = (self.access.queue(queue), other.access.queue(queue));
@@ -131,7 +131,7 @@ fn same_job(own: &Jobs, row: JobRow<'_>, others: &Jobs) -> bool {
     };
     let places = |jobs: &Jobs| {
         let entries: BTreeSet<_> = jobs.entries(row.id()).collect();
-        let references: BTreeSet<(BatchId, Outcome)> = jobs.references(row.id()).collect();
+        let references: BTreeSet<(BatchId, JobOutcome)> = jobs.references(row.id()).collect();
         (entries, references)
     };
     // `text` names the fields; all of them are compared.

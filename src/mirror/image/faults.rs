@@ -14,9 +14,9 @@ use super::row::{JobRow, UNKNOWN_MS};
 use crate::mirror::faults::{RawFinding, Suspects};
 use crate::mirror::read::Found;
 use crate::mirror::summary::ByState;
-use queuekeeper_queue::fault::{Fault, Finding, Limits};
+use queuekeeper_queue::fault::{Fault, FaultFinding, Limits};
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, Queue};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, QueueName};
 use queuekeeper_queue::state::{JobState, State};
 
 mod facts;
@@ -158,7 +158,7 @@ impl Image {
             Path::Request(queue, request) | Path::RequestNode(queue, request, _) => {
                 touched.insert(Path::Request(queue, request));
             }
-            Path::QueueLock(Queue::Ingest) => {
+            Path::QueueLock(QueueName::Ingest) => {
                 // No report is due while all daemons are stopped.
                 touched.extend(self.batches.iter().map(|(batch, _)| Path::Batch(batch)));
                 touched.insert(path);
@@ -262,7 +262,7 @@ impl Image {
 
     fn evaluate_item(&self, faults: &mut Faults, item: &Path, now_ms: i64, limits: &Limits, at_first_sight: bool) {
         let mut found: Vec<RawFinding> = Vec::new();
-        let mut sink = |finding: Finding<'_>| found.push(finding.into());
+        let mut sink = |finding: FaultFinding<'_>| found.push(finding.into());
         if let Path::Job(job) = item {
             let row = self.jobs.get(*job);
             Self::note_storing(faults, *job, row);

@@ -20,7 +20,7 @@ use crate::mirror::read::Found;
 use crate::mirror::text::{TextId, Texts};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
-use queuekeeper_queue::state::{JobPhase, JobState, Outcome};
+use queuekeeper_queue::state::{JobOutcome, JobPhase, JobState};
 
 /// Every job, its entries and references, and the figures over them.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Jobs {
     /// a folder of an unknown state. Few on a healthy tree.
     odd_entries: HashMap<JobId, Vec<(StateFolder, EntryName)>>,
     /// References that do not fit into a row, likewise.
-    odd_references: HashMap<JobId, Vec<(BatchId, Outcome)>>,
+    odd_references: HashMap<JobId, Vec<(BatchId, JobOutcome)>>,
     /// How many entries each folder of a state holds.
     pub(super) in_folder: HashMap<StateFolder, u64>,
     pub(super) figures: Figures,

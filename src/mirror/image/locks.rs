@@ -9,7 +9,7 @@ use super::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::bands::Bands;
 use crate::mirror::read::Found;
 use crate::mirror::summary::LockKind;
-use queuekeeper_queue::path::{LockFolder, Path, Queue};
+use queuekeeper_queue::path::{LockFolder, Path, QueueName};
 
 /// Every lock below `/locks`, and the figures over them. Those of jobs, batches and requests are with these.
 #[derive(Debug, Default)]
@@ -99,7 +99,7 @@ impl Locks {
     }
 
     /// Since when a queue is paused, in milliseconds by the servers' clock; `None` while it runs.
-    pub(super) fn paused_ms(&self, queue: Queue) -> Option<i64> {
+    pub(super) fn paused_ms(&self, queue: QueueName) -> Option<i64> {
         self.held.get(&Path::QueueLock(queue)).map(Held::created_ms)
     }
 }

@@ -11,7 +11,7 @@ use crate::mirror::text::{Folded, TextId};
 use queuekeeper_queue::fault::NodeSet;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::{EntryName, JobNode, StateFolder};
-use queuekeeper_queue::state::{JobState, Outcome};
+use queuekeeper_queue::state::{JobOutcome, JobState};
 
 /// A lock on a job, batch or request, or one below `/locks`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,7 +113,7 @@ pub(super) struct Rest {
     /// Where its queue entry is, if it has just one with a possible priority in a known folder; others are kept apart.
     pub(super) entry: Option<(JobState, u8)>,
     /// Where its batch's reference is, if it has just one; others are kept apart.
-    pub(super) reference: Option<(u32, Outcome)>,
+    pub(super) reference: Option<(u32, JobOutcome)>,
     pub(super) has_retry_count: bool,
     /// Whether an operator held or failed it.
     pub(super) is_by_operator: bool,
@@ -226,7 +226,7 @@ impl<'a> JobRow<'a> {
     }
 
     /// The row's own reference as the path has it.
-    pub(super) fn reference_of(self) -> Option<(BatchId, Outcome)> {
+    pub(super) fn reference_of(self) -> Option<(BatchId, JobOutcome)> {
         self.reference.map(|(batch, outcome)| (BatchId::new(batch), outcome))
     }
 }

@@ -17,14 +17,14 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
 use crate::mirror::situation::{
-    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, Pause, Pool, QueueHead, QueuePosition,
+    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, PauseSituation, Pool, QueueHead, QueuePosition,
     StateSituation,
 };
 use crate::mirror::summary::{ByState, LockKind};
 use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::{Blocks, Fault};
 use queuekeeper_queue::id::{BatchId, JobId};
-use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, Queue, StateFolder};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, LockFolder, Path, QueueName, StateFolder};
 use queuekeeper_queue::record::{BatchWait, Retry};
 use queuekeeper_queue::state::{JobState, State};
 
@@ -146,7 +146,7 @@ impl Image {
             pools: if is_provisioning { self.pools(fault_query) } else { Vec::new() },
             backlog: if state == JobState::Pending { self.backlog() } else { None },
             space_needed_bytes: if is_provisioning { space_needed() } else { 0 },
-            pause: self.pause(&Path::QueueLock(Queue::Ingest), offset),
+            pause: self.pause(&Path::QueueLock(QueueName::Ingest), offset),
             faults: self.faults_of(&Path::StateFolder(state.into()), fault_query),
             usual: fault_query.limits.stuck.get(Some(state)),
             workers: self.own.workers(state),
@@ -195,7 +195,7 @@ impl Image {
             holds: Vec::new(),
             states: passed.collect(),
             rates,
-            pause: self.pause(&Path::QueueLock(Queue::Ingest), fault_query.offset),
+            pause: self.pause(&Path::QueueLock(QueueName::Ingest), fault_query.offset),
             faults: self.faults_of(&Path::Batch(id), fault_query),
             expansion: self.own.expansion(id).map(|expansion| expansion.next),
             waits: self.own.wait(id).cloned(),
@@ -250,17 +250,17 @@ impl Image {
     }
 
     /// The order to stop that a lock is, where it is there.
-    pub(in crate::mirror) fn pause(&self, lock: &Path, offset: Offset) -> Option<Pause> {
+    pub(in crate::mirror) fn pause(&self, lock: &Path, offset: Offset) -> Option<PauseSituation> {
         if !self.locks.has(lock) {
             return None;
         }
         let note = self.notes.of(lock);
         let since = self.locks.get(lock).map(|stat| offset.to_own(stat.created_ms));
-        Some(Pause { since, who: note.who, why: note.why })
+        Some(PauseSituation { since, who: note.who, why: note.why })
     }
 
     /// The hold on a collection, where it is held.
-    pub(in crate::mirror) fn hold(&self, collection: &str, offset: Offset) -> Option<Pause> {
+    pub(in crate::mirror) fn hold(&self, collection: &str, offset: Offset) -> Option<PauseSituation> {
         if collection.is_empty() {
             return None;
         }
@@ -268,9 +268,12 @@ impl Image {
     }
 
     /// The stores that are held, by name.
-    pub(in crate::mirror) fn held_stores(&self) -> Vec<(Arc<str>, Pause)> {
-        let pause =
-            |hold: &StoreHold| Pause { since: hold.since, who: hold.note.who.clone(), why: hold.note.why.clone() };
+    pub(in crate::mirror) fn held_stores(&self) -> Vec<(Arc<str>, PauseSituation)> {
+        let pause = |hold: &StoreHold| PauseSituation {
+            since: hold.since,
+            who: hold.note.who.clone(),
+            why: hold.note.why.clone(),
+        };
         self.own.holds().map(|(store, hold)| (Arc::from(store), pause(hold))).collect()
     }
 

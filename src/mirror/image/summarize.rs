@@ -19,7 +19,7 @@ use crate::mirror::summary::{
 };
 use crate::mirror::text::TextId;
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::{AccessQueue, LockFolder, Path, Queue, StateFolder};
+use queuekeeper_queue::path::{AccessQueue, LockFolder, Path, QueueName, StateFolder};
 use queuekeeper_queue::state::{AccessState, JobState, State};
 
 /// How many names of unknown states are kept for the page.
@@ -64,7 +64,7 @@ impl Image {
                 | LockKind::Queue
                 | LockKind::Collection => lock_figures(&self.locks.kinds[kind as usize], marks, clocks),
             }),
-            paused: [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge]
+            paused: [QueueName::Ingest, QueueName::AccessSmall, QueueName::AccessLarge]
                 .map(|queue| self.locks.paused_ms(queue).map(|at| known(at, clocks).unwrap_or(now))),
             collections_held: self.locks.kinds[LockKind::Collection as usize].len() as u64,
             stores_held: self.own.holds().count() as u64,

@@ -2,7 +2,7 @@
 
 use super::Image;
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 /// The most that answers and log lines name: enough to see what they have in common, and little to send.
 pub(in crate::mirror) const NAMED: usize = 100;
@@ -21,7 +21,7 @@ impl Image {
         let batches = batches.flat_map(|(batch, entry)| {
             let own = std::iter::once(Path::Batch(batch));
             let nodes = BatchNode::ALL.iter().map(move |node| Path::BatchNode(batch, *node));
-            let folders = Outcome::ALL.into_iter().map(move |outcome| Path::BatchOutcome(batch, outcome));
+            let folders = JobOutcome::ALL.into_iter().map(move |outcome| Path::BatchOutcome(batch, outcome));
             let is_any = !entry.item.unreadable.is_empty() || entry.denied.contains(&true);
             is_any.then(|| own.chain(nodes).chain(folders)).into_iter().flatten()
         });

@@ -11,7 +11,7 @@ use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::id::{BatchId, JobId, Priority, RequestId};
 use queuekeeper_queue::path::{AccessQueue, EntryName, JobNode, Path, StateFolder};
-use queuekeeper_queue::state::{AccessState, BatchState, JobState, Outcome};
+use queuekeeper_queue::state::{AccessState, BatchState, JobOutcome, JobState};
 
 /// A job as the mirror holds it. Texts are a depositor's: anything at all, cut to 512 bytes each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct Job {
     /// Its queue entries, sorted: one on a healthy tree.
     pub entries: Vec<(StateFolder, EntryName)>,
     /// Its batch's references to it, sorted: one on a healthy tree.
-    pub references: Vec<(BatchId, Outcome)>,
+    pub references: Vec<(BatchId, JobOutcome)>,
     /// Which of its znodes could not be read: [`JobNode`]s, and `None` for its own.
     pub unreadable: Vec<Option<JobNode>>,
 }
@@ -117,7 +117,7 @@ pub struct Batch {
     pub rows: Option<u64>,
     /// Whether a daemon has acquired it, which is to say whether it has `states`.
     pub is_acquired: bool,
-    /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for a folder that is not
+    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for a folder that is not
     /// there.
     pub references: [Option<u32>; 4],
 }

@@ -18,7 +18,7 @@ fn a_volume_keeps_back_what_needs_more_than_is_left() {
 
 #[test]
 fn a_pause_names_who_requested_it_and_why() {
-    let requested = |who: &str, why: &str| Pause { since: None, who: who.into(), why: why.into() }.requested();
+    let requested = |who: &str, why: &str| PauseSituation { since: None, who: who.into(), why: why.into() }.requested();
     assert_eq!(requested("", " "), "");
     let (who, why) = (requested("alice", ""), requested(" ", "disks. "));
     assert!(who.contains("alice") && !who.to_lowercase().contains("reason"), "{who}");
@@ -76,7 +76,7 @@ fn jobs_may_wait_for_grants_where_nothing_else_explains_it() {
         ("nothing is granted", StateSituation { granted: Some(no_grants), ..provisioning() }),
         ("all are taken", StateSituation { locked: 5, looked_at: 0, ..provisioning() }),
         ("there is no worker", StateSituation { workers: 0, ..provisioning() }),
-        ("the queue is paused", StateSituation { pause: Some(Pause::default()), ..provisioning() }),
+        ("the queue is paused", StateSituation { pause: Some(PauseSituation::default()), ..provisioning() }),
         ("the head blocks it", StateSituation { head: Some(head), ..provisioning() }),
     ] {
         assert!(!state.may_wait_for_grants(), "{why}");

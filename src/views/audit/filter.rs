@@ -16,7 +16,7 @@ use crate::views::parameter::{Instant, OneOf, SearchFor, Text, labelled};
 
 /// What came of an action, as an index of [`OUTCOMES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outcome(usize);
+pub(crate) struct OutcomeFilter(usize);
 
 /// The kind of an action, on the queue or on the mill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,13 +43,13 @@ labelled! {
     RecordedKind: RecordedKind::all(), RecordedKind::label;
     Source: Source::ALL, Source::label;
     AuditOrder: AuditOrder::ALL, AuditOrder::label, Self::default();
-    Outcome: (0..OUTCOMES.len()).map(Outcome).collect::<Vec<_>>(), |outcome: Outcome| OUTCOMES[outcome.0].label;
+    OutcomeFilter: (0..OUTCOMES.len()).map(OutcomeFilter).collect::<Vec<_>>(), |outcome: OutcomeFilter| OUTCOMES[outcome.0].label;
 }
 
 // The derived parameter descriptions resolve aliases, but not type arguments.
 type Action = OneOf<RecordedKind>;
 type SourceParameter = OneOf<Source>;
-type OutcomeName = OneOf<Outcome>;
+type OutcomeName = OneOf<OutcomeFilter>;
 type Sort = OneOf<AuditOrder>;
 
 /// Which actions, and in which order; all filters must match.

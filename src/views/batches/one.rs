@@ -47,6 +47,10 @@ impl Source<'_> {
         let by_id = name.parse().ok().filter(|id| store.batch(*id).is_some());
         by_id.or_else(|| store.batch_of_uuid(name)).ok_or_else(|| {
             let error = ViewError::not_found(format!("There is no batch with the id or UUID “{}” now.", quoted(name)));
+            // What is well-formed has only ended or never been.
+            if name.parse::<BatchId>().is_ok() {
+                return error;
+            }
             error.allowing(["bid and ten digits, such as bid0000000042", "the UUID of its submission"])
         })
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::index::IndexedItem;
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
@@ -20,7 +20,7 @@ pub(super) struct Looked<'a> {
     pub(super) space: &'a SpaceName,
     pub(super) item: &'a IndexedItem,
     pub(super) tasks: &'a [OpenTask],
-    pub(super) pauses: &'a [Pause],
+    pub(super) pauses: &'a [MillPause],
     pub(super) standing: &'a Standing,
 }
 

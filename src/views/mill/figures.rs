@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::bit::NOTHING;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::repair_stops::RepairStop;
-use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskOutcome, TaskQueue};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::bit::verdict::CheckResult;
 use queuekeeper_mill::policy;
@@ -70,7 +70,8 @@ impl Mill {
         let proofs = self.proofs(now).await?;
         let pairs = self.accounts().flat_map(|account| account.stores.iter().map(move |store| (account, store)));
         let proofs = pairs.map(|(account, store)| proofs.of_store(account, store)).collect();
-        let ended = Queue::ALL.into_iter().flat_map(|queue| Outcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
+        let ended =
+            TaskQueue::ALL.into_iter().flat_map(|queue| TaskOutcome::NAMES.map(|outcome| (queue.as_str(), outcome)));
         Ok(MillFigures {
             ended: ended
                 .map(|(queue, outcome)| (queue, outcome, figure(Counter::EndedTasks, format!("{queue}/{outcome}"))))

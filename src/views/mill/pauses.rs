@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::{Counter, Figures};
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -56,8 +56,8 @@ impl Mill {
 }
 
 impl PauseItem {
-    fn new(pause: Pause, figures: &Figures) -> Self {
-        let Pause { id, scope, user, reason, since } = pause;
+    fn new(pause: MillPause, figures: &Figures) -> Self {
+        let MillPause { id, scope, user, reason, since } = pause;
         let tasks = figures.get(&(Counter::PausedTasks, id.to_string())).copied().unwrap_or(0);
         Self {
             account: scope.account().map(str::to_owned),
@@ -90,7 +90,7 @@ mod tests {
         let of = |hours| {
             let scope = PauseScope::Store("replica".parse().unwrap());
             let since = now - Duration::from_hours(hours);
-            let pause = Pause { id: 7, scope, user: "ada".to_owned(), reason: "it moves".to_owned(), since };
+            let pause = MillPause { id: 7, scope, user: "ada".to_owned(), reason: "it moves".to_owned(), since };
             PauseItem::new(pause, &Figures::from([((Counter::PausedTasks, "7".to_owned()), 3)]))
         };
         assert_eq!((of(23).problem(now), of(23).tasks), (None, 3));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::loops::{LoopState, Morsel};
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_mill::bit::forecast::{self, Forecast};
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::prices::Prices;
@@ -171,7 +171,7 @@ fn ends(state: &LoopState, now: Timestamp) -> Option<Timestamp> {
 }
 
 impl MorselItem {
-    fn new(morsel: Morsel, pauses: &[Pause]) -> Self {
+    fn new(morsel: Morsel, pauses: &[MillPause]) -> Self {
         let Morsel { account, space, source, destination, items, scanned, error, .. } = morsel;
         let is_paused = pauses.iter().any(|pause| pause.scope.stops(&account, [&source, &destination]));
         let [source, destination] = [source, destination].map(|store| store.to_string());

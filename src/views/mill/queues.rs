@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::counters::Counter;
-use queuekeeper_catalogue::tasks::{MillProcess, Queue, SeenProcess, TaskKind};
+use queuekeeper_catalogue::tasks::{MillProcess, SeenProcess, TaskKind, TaskQueue};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::FOLLOWER;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
@@ -81,7 +81,7 @@ pub(crate) struct QueueItem {
 impl QueueItem {
     /// Whether tasks of bit errors are among those that wait.
     pub(crate) fn has_bit_errors(&self) -> bool {
-        self.queue == Queue::BitError.as_str() && self.waiting > 0
+        self.queue == TaskQueue::BitError.as_str() && self.waiting > 0
     }
 }
 
@@ -175,7 +175,7 @@ impl Mill {
         let counters = catalogue.counters().await.map_err(error)?;
         let (mut queues, names) = (Vec::new(), self.account_names());
         for of in figures {
-            let oldest = if of.queue == Queue::DeadLetter {
+            let oldest = if of.queue == TaskQueue::DeadLetter {
                 self.oldest_dead_letter().await?
             } else {
                 catalogue.oldest_task(of.queue, &names).await.map_err(error)?

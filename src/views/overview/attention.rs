@@ -7,11 +7,11 @@ use utoipa::ToSchema;
 use super::{Recent, queue_name};
 use crate::metrics::storage::Space;
 use crate::mirror::words::until_unpaused;
-use crate::mirror::{Pause, Summary};
+use crate::mirror::{PauseSituation, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::views::status::Status;
 use queuekeeper_queue::fault::{self, Fault};
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::JobState;
 
 mod automation;
@@ -144,10 +144,10 @@ fn unmeasured(problem: &str) -> Attention {
     }
 }
 
-fn paused((queue, pause): &(Queue, Pause)) -> Attention {
+fn paused((queue, pause): &(QueueName, PauseSituation)) -> Attention {
     let effect = match queue {
-        Queue::Ingest => until_unpaused(),
-        Queue::AccessSmall | Queue::AccessLarge => "No daemon takes requests from it.".to_owned(),
+        QueueName::Ingest => until_unpaused(),
+        QueueName::AccessSmall | QueueName::AccessLarge => "No daemon takes requests from it.".to_owned(),
     };
     Attention {
         since: pause.since,

@@ -10,7 +10,7 @@ use crate::mirror::lists::BatchDetail;
 use crate::mirror::{Batch, Rates, state_label};
 use crate::views::batches::Outlook;
 use crate::views::show::visible;
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 /// A batch in progress.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -55,11 +55,13 @@ pub(super) fn in_progress(recent: &Recent, now: Timestamp) -> Vec<BatchInProgres
 
 impl BatchInProgress {
     fn new(batch: &Batch, outlook: Outlook) -> Self {
-        let jobs = |outcome: Outcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
-        let open = jobs(Outcome::Processing);
+        let jobs = |outcome: JobOutcome| u64::from(batch.references[outcome as usize].unwrap_or(0));
+        let open = jobs(JobOutcome::Processing);
         let phrase = match open {
             0 if !batch.is_acquired => "not acquired yet".to_owned(),
-            0 if Outcome::ALL.into_iter().all(|outcome| jobs(outcome) == 0) => "its jobs are being created".to_owned(),
+            0 if JobOutcome::ALL.into_iter().all(|outcome| jobs(outcome) == 0) => {
+                "its jobs are being created".to_owned()
+            }
             0 => "report due".to_owned(),
             _ => outlook.ends,
         };
@@ -71,11 +73,11 @@ impl BatchInProgress {
             title: visible(&batch.title),
             collection: visible(&batch.collection),
             submitter: visible(&batch.submitter),
-            jobs: Outcome::ALL.into_iter().map(jobs).sum(),
+            jobs: JobOutcome::ALL.into_iter().map(jobs).sum(),
             open,
-            completed: jobs(Outcome::Completed),
-            failed: jobs(Outcome::Failed),
-            deleted: jobs(Outcome::Deleted),
+            completed: jobs(JobOutcome::Completed),
+            failed: jobs(JobOutcome::Failed),
+            deleted: jobs(JobOutcome::Deleted),
             outlook: Outlook { ends: phrase, ..outlook },
         }
     }

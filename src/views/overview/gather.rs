@@ -9,11 +9,11 @@ use crate::insight;
 use crate::insight::{CauseKind, Verdict};
 use crate::metrics::storage::Storage;
 use crate::mirror::lists::{FailureOrder, LockFilter, Part};
-use crate::mirror::{Flow, LockKind, Pause, Summary};
+use crate::mirror::{Flow, LockKind, PauseSituation, Summary};
 use crate::views::Source;
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::{LockFolder, Path, Queue};
+use queuekeeper_queue::path::{LockFolder, Path, QueueName};
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// The maximum number of batches in progress that the overview shows.
@@ -51,7 +51,7 @@ impl Source<'_> {
             failed_without_jobs: store.failed_without_jobs(),
             failure_groups,
             failures: failures.map(|failures| failures.items).unwrap_or_default(),
-            pauses: Queue::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
+            pauses: QueueName::ALL.iter().filter_map(|queue| Some((*queue, store.pause(*queue)?))).collect(),
             held: self.held(now),
             held_stores: store.held_stores(),
             waiting_mail: store.waiting_mail(),
@@ -76,7 +76,7 @@ impl Source<'_> {
     }
 
     /// The collections that are held, those held longest first.
-    fn held(&self, now: Timestamp) -> Vec<(String, Pause)> {
+    fn held(&self, now: Timestamp) -> Vec<(String, PauseSituation)> {
         let filter = LockFilter { kind: Some(LockKind::Collection), ..LockFilter::default() };
         // It fails before the first walk alone: no cursor is sent.
         let locks = self.store.lock_list(filter, &Part { after: None, size: READ_HELD }, now);

@@ -12,7 +12,7 @@ use crate::mirror::words::{WHILE_PAUSED, about, ago, counted, length, percent};
 use crate::mirror::{Pace, Summary};
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::{JobState, State as _};
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
 }
 
 fn paused(recent: &Recent, now: Timestamp) -> Option<Verdict> {
-    let (_, pause) = recent.pauses.iter().find(|(queue, _)| *queue == Queue::Ingest)?;
+    let (_, pause) = recent.pauses.iter().find(|(queue, _)| *queue == QueueName::Ingest)?;
     Some(VerdictKind::Paused.lasting("Paused", pause.since, now, WHILE_PAUSED))
 }
 

@@ -20,7 +20,7 @@ use crate::views::show::{Count, Moment, Size, brief};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
 use crate::web::state::State;
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::{AccessState, State as _};
 
 /// The access requests, ready to be rendered.
@@ -168,8 +168,8 @@ fn sort_in_words(order: RequestOrder) -> &'static str {
 impl QueueFigures {
     fn new(summary: &Summary, queue: AccessQueue, root: &str, now: Timestamp) -> Self {
         let pause = match queue {
-            AccessQueue::Small => Queue::AccessSmall,
-            AccessQueue::Large => Queue::AccessLarge,
+            AccessQueue::Small => QueueName::AccessSmall,
+            AccessQueue::Large => QueueName::AccessLarge,
         };
         let line = |(state, figures): (Option<AccessState>, &ItemFigures)| {
             let wanted = [pair("queue", queue.name()), pair("state", state_label(state))];

@@ -13,8 +13,8 @@ use super::inputs::{Control, InputOf, ParameterInput};
 use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{
-    Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source, Takes,
-    Target, action_parameters,
+    Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source,
+    TakenParameter, Target, action_parameters,
 };
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};
@@ -263,7 +263,8 @@ impl ActionPage {
         // Which operations there are depends on what is chosen first.
         let is_missing = |parameter: Parameter| parameter.spec().input.is_required() && form.text(parameter).is_none();
         let is_open = spec.offers().any(|takes| is_missing(takes.parameter));
-        let input = |takes: &Takes| ParameterInput::new(takes, InputOf::Page, parameters.text(takes.parameter));
+        let input =
+            |takes: &TakenParameter| ParameterInput::new(takes, InputOf::Page, parameters.text(takes.parameter));
         let question = kind.question(&target_in_words(target));
         let jobs = plan.as_ref().map_or(0, Prepared::jobs) as u64;
         let batches = plan.as_ref().map_or(0, Prepared::batches) as u64;

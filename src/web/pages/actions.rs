@@ -56,7 +56,7 @@ struct Page {
     title: String,
     on: String,
     on_href: String,
-    outcome: Outcome,
+    outcome: OutcomeTag,
     request: Option<RequestInfo>,
     reason: String,
     before: String,
@@ -96,7 +96,7 @@ struct DoneRow {
 
 /// The outcome, in words.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct OutcomeTag {
     pub(super) name: &'static str,
     pub(super) class: &'static str,
     description: &'static str,
@@ -130,9 +130,13 @@ struct ItemRow {
 }
 
 /// An outcome by its label.
-pub(super) fn outcome(label: &str) -> Outcome {
+pub(super) fn outcome(label: &str) -> OutcomeTag {
     let Some(spec) = outcome::outcome(label) else {
-        return Outcome { name: "Other", class: "warn", description: "An outcome of another version of queuekeeper." };
+        return OutcomeTag {
+            name: "Other",
+            class: "warn",
+            description: "An outcome of another version of queuekeeper.",
+        };
     };
     let class = match spec.tone {
         Tone::Good => "good",
@@ -140,7 +144,7 @@ pub(super) fn outcome(label: &str) -> Outcome {
         Tone::Warn => "warn",
         Tone::Bad => "bad",
     };
-    Outcome { name: spec.title, class, description: spec.description }
+    OutcomeTag { name: spec.title, class, description: spec.description }
 }
 
 /// The title of an action, by its label.

@@ -4,7 +4,7 @@ use askama::Template;
 use jiff::Timestamp;
 
 use super::action::state_name;
-use super::actions::{Outcome, action_title, named, outcome, took};
+use super::actions::{OutcomeTag, action_title, named, outcome, took};
 use super::frame::{Frame, Section};
 use super::listing::{Choice, ColumnHead, ListRequest, Shown, choices_of, with};
 use crate::actions::Source;
@@ -53,7 +53,7 @@ struct AuditRow {
     href: String,
     at: Moment,
     action: String,
-    outcome: Outcome,
+    outcome: OutcomeTag,
     detail: String,
     on: Vec<(String, String)>,
     /// How many targets there are beyond those named; empty for none.

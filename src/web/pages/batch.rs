@@ -22,7 +22,7 @@ use crate::mirror::lists::BatchDetail;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchItem, BatchStanding};
 use crate::views::deposits::{may_withdraw, uuid_of};
-use crate::views::diagnosis::{Cause, Diagnosis};
+use crate::views::diagnosis::{CauseView, Diagnosis};
 use crate::views::show::{Ago, Count, Moment, brief, counted, requested, visible};
 use crate::views::warnings::{WarnedJob, WarnedJobs};
 use crate::web::http::query::address;
@@ -388,7 +388,7 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
 }
 
 fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> DiagnosisView {
-    let reason = |cause: &Cause| Reason {
+    let reason = |cause: &CauseView| Reason {
         sentence: cause.sentence.clone(),
         evidence: cause.evidence.clone(),
         fix: cause.fix.unwrap_or_default(),

@@ -20,7 +20,7 @@ use crate::views::show::{Count, Moment, brief, counted, requested};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair, query_of};
 use crate::web::state::State;
-use queuekeeper_queue::path::{JobNode, LockFolder, Path, Queue};
+use queuekeeper_queue::path::{JobNode, LockFolder, Path, QueueName};
 
 /// The locks, ready to be rendered.
 #[derive(Debug, Template)]
@@ -155,13 +155,13 @@ impl LocksPage {
 
 /// What pauses the queues that are not paused.
 fn pauses(summary: Option<&Summary>, buttons: Buttons<'_>) -> Vec<Button> {
-    let open = [Queue::Ingest, Queue::AccessSmall, Queue::AccessLarge].into_iter();
+    let open = [QueueName::Ingest, QueueName::AccessSmall, QueueName::AccessLarge].into_iter();
     let open = open.filter(|queue| summary.is_none_or(|summary| summary.paused(*queue).is_none()));
     let named = |queue| {
         let text = match queue {
-            Queue::Ingest => "Pause the ingest queue",
-            Queue::AccessSmall => "Pause the small access queue",
-            Queue::AccessLarge => "Pause the large access queue",
+            QueueName::Ingest => "Pause the ingest queue",
+            QueueName::AccessSmall => "Pause the small access queue",
+            QueueName::AccessLarge => "Pause the large access queue",
         };
         Some(Button { text, ..buttons.on(ActionKind::Pause, &Target::Queue(queue))? })
     };
@@ -297,11 +297,11 @@ impl LockRow {
     }
 }
 
-fn queue_in_words(queue: Queue) -> &'static str {
+fn queue_in_words(queue: QueueName) -> &'static str {
     match queue {
-        Queue::Ingest => "the ingest queue",
-        Queue::AccessSmall => "the small access queue",
-        Queue::AccessLarge => "the large access queue",
+        QueueName::Ingest => "the ingest queue",
+        QueueName::AccessSmall => "the small access queue",
+        QueueName::AccessLarge => "the large access queue",
     }
 }
 
@@ -321,9 +321,9 @@ fn guarded(lock: &Path, root: &str) -> String {
             .map(|part| with(&format!("{root}jobs"), "text", part))
             .unwrap_or_default(),
         Path::NamedLock(LockFolder::Collections, mnemonic) => with(&format!("{root}jobs"), "collection", mnemonic),
-        Path::QueueLock(Queue::Ingest) => format!("{root}jobs"),
-        Path::QueueLock(Queue::AccessSmall) => with(&format!("{root}access"), "queue", "small"),
-        Path::QueueLock(Queue::AccessLarge) => with(&format!("{root}access"), "queue", "large"),
+        Path::QueueLock(QueueName::Ingest) => format!("{root}jobs"),
+        Path::QueueLock(QueueName::AccessSmall) => with(&format!("{root}access"), "queue", "small"),
+        Path::QueueLock(QueueName::AccessLarge) => with(&format!("{root}access"), "queue", "large"),
         _ => String::new(),
     }
 }

@@ -11,7 +11,7 @@ use super::actions::named;
 use super::frame::{Frame, Section};
 use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
-use crate::alerts::{EventRow, Mode, Outcome, Overview, RuleOverview};
+use crate::alerts::{DecisionOutcome, EventRow, Mode, Overview, RuleOverview};
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
@@ -266,21 +266,25 @@ impl DecisionRow {
 }
 
 /// What came of an alert: the class of its tag, and its name, which is its label in metrics and the audit trail.
-fn outcome_in_words(outcome: Option<Outcome>) -> (&'static str, String) {
+fn outcome_in_words(outcome: Option<DecisionOutcome>) -> (&'static str, String) {
     let Some(outcome) = outcome else { return ("work", "accepted".to_owned()) };
     let class = match outcome {
-        Outcome::Executed => "good",
-        Outcome::DryRun => "",
-        Outcome::Duplicate | Outcome::Cooldown | Outcome::NothingToDo | Outcome::NoMatch | Outcome::Resolved => "done",
-        Outcome::Paused | Outcome::NotSynced => "warn",
-        Outcome::Budget
-        | Outcome::BreakerOpen
-        | Outcome::GaveUp
-        | Outcome::Invalid
-        | Outcome::Unauthorized
-        | Outcome::QueueFull
-        | Outcome::Failed
-        | Outcome::Unknown => "bad",
+        DecisionOutcome::Executed => "good",
+        DecisionOutcome::DryRun => "",
+        DecisionOutcome::Duplicate
+        | DecisionOutcome::Cooldown
+        | DecisionOutcome::NothingToDo
+        | DecisionOutcome::NoMatch
+        | DecisionOutcome::Resolved => "done",
+        DecisionOutcome::Paused | DecisionOutcome::NotSynced => "warn",
+        DecisionOutcome::Budget
+        | DecisionOutcome::BreakerOpen
+        | DecisionOutcome::GaveUp
+        | DecisionOutcome::Invalid
+        | DecisionOutcome::Unauthorized
+        | DecisionOutcome::QueueFull
+        | DecisionOutcome::Failed
+        | DecisionOutcome::Unknown => "bad",
     };
     (class, outcome.label().replace('_', " "))
 }
@@ -349,7 +353,7 @@ mod tests {
             is_audit_unwritable: false,
         };
         let overview = |paused| overview_as_of(paused, Some(now));
-        let pause = crate::alerts::Pause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
+        let pause = crate::alerts::RulesPause { who: "ops".to_owned(), why: "Maintenance.".to_owned(), since: now };
         let acting = Known::new(overview(None), "./", now);
         assert_eq!((&*acting.events, acting.is_unread), ("1 rule acts.", false));
         let unread = Known::new(overview_as_of(None, None), "./", now);

@@ -11,7 +11,7 @@ use crate::database::Session;
 use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
 use crate::loops::Morsel;
-use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, key_column};
+use crate::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject, key_column};
 
 /// A page as its task finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub(super) fn task(account: &str, store: &StoreName, space: &SpaceName, behind: 
         key: behind,
         destination: Some(store.clone()),
     };
-    NewTask { queue: Queue::BitIntegrity, subject, source: None }
+    NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }
 }
 
 /// Takes a page for checked but for what is checked one by one, and makes what is left of it a page of its own. The

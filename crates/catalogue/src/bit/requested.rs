@@ -14,7 +14,7 @@ use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{DatabaseRow, Value, values};
 use crate::error::Error;
-use crate::tasks::{NewTask, Queue, TaskKind, TaskSubject, key_column, put};
+use crate::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject, key_column, put};
 
 /// A check to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ fn task(account: &str, store: &StoreName, space: &SpaceName, key: Option<Key>) -
         key,
         destination: Some(store.clone()),
     };
-    NewTask { queue: Queue::BitError, subject, source: None }
+    NewTask { queue: TaskQueue::BitError, subject, source: None }
 }
 
 /// Writes down how far a check is by the end of a task, and what that found. The answer is what is to be done next.

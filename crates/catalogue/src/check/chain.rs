@@ -1,6 +1,6 @@
 //! Whether the audit log is as it was written.
 
-use super::{Finding, MOST_FINDINGS, RESTORE};
+use super::{CatalogueFinding, MOST_FINDINGS, RESTORE};
 use crate::audit::{AFTER, Event};
 use crate::database::Session;
 use crate::database::value::values;
@@ -10,12 +10,12 @@ use crate::error::Error;
 const PAGE: u32 = 1000;
 
 /// Follows the hashes from the first event to the head.
-pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+pub(super) async fn check(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     let mut broken = 0;
     let mut add = |what: String| {
         broken += 1;
         if broken <= MOST_FINDINGS {
-            findings.push(Finding { what, fix: RESTORE });
+            findings.push(CatalogueFinding { what, fix: RESTORE });
         }
     };
     let (mut seq, mut hash) = (0, [0; 32]);

@@ -3,7 +3,7 @@
 use queuekeeper_store::Key;
 use queuekeeper_store::error::shortened;
 
-use super::{Finding, MOST_FINDINGS, RESTORE};
+use super::{CatalogueFinding, MOST_FINDINGS, RESTORE};
 use crate::database::Session;
 use crate::database::value::{DatabaseRow, values};
 use crate::error::Error;
@@ -92,11 +92,11 @@ const RULES: &[CopyRule] = &[
     },
 ];
 
-pub(super) async fn check(session: &mut Session, findings: &mut Vec<Finding>) -> Result<(), Error> {
+pub(super) async fn check(session: &mut Session, findings: &mut Vec<CatalogueFinding>) -> Result<(), Error> {
     for rule in RULES {
         for row in session.rows(rule.sql, values![MOST_FINDINGS]).await? {
             let item = session.decode(item(&row, 0))?;
-            findings.push(Finding { what: format!("{} {item}", rule.what), fix: rule.fix });
+            findings.push(CatalogueFinding { what: format!("{} {item}", rule.what), fix: rule.fix });
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::figures::Deltas;
-use super::kind::Queue;
+use super::kind::TaskQueue;
 use super::put::{NewTask, put};
 use super::state::TaskState;
 use super::taken::TakenTask;
@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind};
 
 /// How a worker comes to an end with a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TaskOutcome {
     /// It is done. Where it was requested again meanwhile, it is to be done once more.
     Done,
     /// It failed. After a minute, then two, it is tried again; the third time it goes to the dead letters.
@@ -37,7 +37,7 @@ pub enum Outcome {
     Held(String),
 }
 
-impl Outcome {
+impl TaskOutcome {
     /// What may become of a task, in the counter of ends.
     pub const NAMES: [&str; 8] = ["done", "failed", "dead", "later", "put_off", "restore", "given_back", "held"];
 
@@ -62,7 +62,7 @@ pub struct EndedTask {
     /// The task.
     pub task: TakenTask,
     /// How.
-    pub outcome: Outcome,
+    pub outcome: TaskOutcome,
     /// What is to be done next, requested in the same transaction.
     pub follow_ups: Vec<NewTask>,
     /// What it has checked.
@@ -84,8 +84,9 @@ impl Catalogue {
         let ours = session.end(outcome).await?;
         // A check of one item may have ended a bit error, whose task is looked at then.
         let has_checked = |task: &EndedTask| task.checked.as_ref().is_some_and(|part| part.page.is_none());
-        let is_next =
-            |task: &EndedTask| !task.follow_ups.is_empty() || task.outcome == Outcome::GivenBack || has_checked(task);
+        let is_next = |task: &EndedTask| {
+            !task.follow_ups.is_empty() || task.outcome == TaskOutcome::GivenBack || has_checked(task)
+        };
         if tasks.iter().any(is_next) {
             self.notify().await;
         }
@@ -127,13 +128,18 @@ async fn end_all(session: &mut Session, tasks: &[EndedTask]) -> Result<Vec<bool>
 }
 
 /// Whether the task was ours.
-async fn end(session: &mut Session, task: &TakenTask, outcome: &Outcome, deltas: &mut Deltas) -> Result<bool, Error> {
+async fn end(
+    session: &mut Session,
+    task: &TakenTask,
+    outcome: &TaskOutcome,
+    deltas: &mut Deltas,
+) -> Result<bool, Error> {
     match outcome {
-        Outcome::Done => done(session, task, deltas).await,
-        Outcome::Failed(why) => failed(session, task, why, deltas).await,
-        Outcome::Later(after) => put_off(session, task, *after, 1).await,
-        Outcome::PutOff(after) => put_off(session, task, *after, 0).await,
-        Outcome::Restore(after, why) => {
+        TaskOutcome::Done => done(session, task, deltas).await,
+        TaskOutcome::Failed(why) => failed(session, task, why, deltas).await,
+        TaskOutcome::Later(after) => put_off(session, task, *after, 1).await,
+        TaskOutcome::PutOff(after) => put_off(session, task, *after, 0).await,
+        TaskOutcome::Restore(after, why) => {
             let ours = put_off(session, task, *after, 0).await?;
             if ours {
                 let sql = "UPDATE tasks SET state = 'restore', waits_for = $2 WHERE id = $1";
@@ -144,12 +150,12 @@ async fn end(session: &mut Session, task: &TakenTask, outcome: &Outcome, deltas:
             }
             Ok(ours)
         }
-        Outcome::GivenBack => {
+        TaskOutcome::GivenBack => {
             let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now}, attempts = attempts - 1
                 WHERE id = $1 AND holder = $2";
             Ok(session.run(sql, values![task.id, task.holder]).await? > 0)
         }
-        Outcome::Held(why) => {
+        TaskOutcome::Held(why) => {
             let time = now(session).await?;
             let errors = with_error(&task.errors, time, &task.worker, why);
             let sql = "UPDATE tasks SET holder = NULL, worker = NULL, state = 'held', visible = $3,
@@ -195,7 +201,7 @@ async fn failed(session: &mut Session, task: &TakenTask, why: &str, deltas: &mut
     if task.attempts >= MOST_ATTEMPTS {
         bury(session, task, &task.worker, why).await?;
         deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
-        deltas.add(&task.subject, Queue::DeadLetter, TaskState::Dead, 1);
+        deltas.add(&task.subject, TaskQueue::DeadLetter, TaskState::Dead, 1);
         return Ok(true);
     }
     let errors = with_error(&task.errors, now(session).await?, &task.worker, why);
@@ -210,7 +216,7 @@ pub(super) async fn bury(session: &mut Session, task: &TakenTask, worker: &str, 
     let errors = with_error(&task.errors, now(session).await?, worker, why);
     let sql = "UPDATE tasks SET holder = NULL, worker = NULL, queue = $2, state = 'dead', visible = $3, errors = $4
         WHERE id = $1";
-    session.run(sql, values![task.id, Queue::DeadLetter.as_str(), i64::MAX, &errors]).await.map(|_rows| ())
+    session.run(sql, values![task.id, TaskQueue::DeadLetter.as_str(), i64::MAX, &errors]).await.map(|_rows| ())
 }
 
 async fn now(session: &mut Session) -> Result<Timestamp, Error> {

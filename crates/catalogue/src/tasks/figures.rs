@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::Queue;
+use super::kind::TaskQueue;
 use super::state::TaskState;
 use super::{TaskSubject, store_column};
 use crate::counters::{self, Counter};
@@ -15,7 +15,7 @@ use crate::error::Error;
 pub(super) struct Deltas(BTreeMap<(Counter, String), i64>);
 
 impl Deltas {
-    pub(super) fn add(&mut self, subject: &TaskSubject, queue: Queue, state: TaskState, delta: i64) {
+    pub(super) fn add(&mut self, subject: &TaskSubject, queue: TaskQueue, state: TaskState, delta: i64) {
         self.count(Counter::Tasks, scope(queue, state), delta);
         match state {
             TaskState::Waiting => self.count(Counter::WaitingTasks, subject.kind.as_str().to_owned(), delta),
@@ -35,7 +35,7 @@ impl Deltas {
     }
 
     /// Counts that a worker came to an end with a task.
-    pub(super) fn ended(&mut self, queue: Queue, outcome: &str) {
+    pub(super) fn ended(&mut self, queue: TaskQueue, outcome: &str) {
         self.count(Counter::EndedTasks, format!("{}/{outcome}", queue.as_str()), 1);
     }
 
@@ -49,6 +49,6 @@ impl Deltas {
 }
 
 /// What a counter of tasks is of.
-pub(super) fn scope(queue: Queue, state: TaskState) -> String {
+pub(super) fn scope(queue: TaskQueue, state: TaskState) -> String {
     format!("{}/{}", queue.as_str(), state.as_str())
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use queuekeeper_store::{Key, SpaceName};
 use uuid::Uuid;
 
-use super::kind::{Queue, TaskKind};
+use super::kind::{TaskKind, TaskQueue};
 use super::list::{KnownTask, columns, known};
 use super::state::TaskState;
 use super::{TaskSubject, key_column, subject_columns};
@@ -113,7 +113,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn oldest_task(&self, queue: Queue, accounts: &[String]) -> Result<Option<Timestamp>, Error> {
+    pub async fn oldest_task(&self, queue: TaskQueue, accounts: &[String]) -> Result<Option<Timestamp>, Error> {
         let mut oldest: Option<Timestamp> = None;
         for account in accounts {
             let head = self.list(HEAD, values![queue.as_str(), account.as_str()], |row| row.time(0)).await?.pop();
@@ -156,7 +156,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn done_tasks(&self, minutes: u32) -> Result<BTreeMap<Queue, u64>, Error> {
+    pub async fn done_tasks(&self, minutes: u32) -> Result<BTreeMap<TaskQueue, u64>, Error> {
         let sql = "SELECT queue, CAST(SUM(number) AS BIGINT) FROM done_tasks WHERE minute > {now} / 60000 - $1
             GROUP BY queue";
         let rows = self.list(sql, values![minutes], |row| Ok((super::put::queue(row, 0)?, row.count(1)?))).await?;

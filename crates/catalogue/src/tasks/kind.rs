@@ -35,7 +35,7 @@ macro_rules! table {
 
 table! {
     /// A queue of tasks. As text, its name in the catalogue, in metrics and on pages.
-    Queue,
+    TaskQueue,
     /// Of two queues that a task is requested in, it is in the one with the higher rank.
     rank: u8;
 
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn each_name_is_that_of_one() {
-        for queue in Queue::ALL {
-            assert_eq!(Queue::named(queue.as_str()), Some(queue));
+        for queue in TaskQueue::ALL {
+            assert_eq!(TaskQueue::named(queue.as_str()), Some(queue));
         }
         for kind in TaskKind::ALL {
             assert_eq!(TaskKind::named(kind.as_str()), Some(kind));

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::StoreName;
 
 use super::figures::Deltas;
-use super::kind::Queue;
+use super::kind::TaskQueue;
 use super::state::TaskState;
 use super::{TaskError, TaskSubject, subject_columns};
 use crate::catalogue::{Catalogue, page};
@@ -19,7 +19,7 @@ pub struct KnownTask {
     /// Its number.
     pub id: u64,
     /// The queue that it belongs to; of a dead letter, the one that it was in.
-    pub home: Queue,
+    pub home: TaskQueue,
     /// What it is about.
     pub subject: TaskSubject,
     /// The store to copy from, where it copies.
@@ -34,7 +34,7 @@ pub struct KnownTask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFigures {
     /// The queue.
-    pub queue: Queue,
+    pub queue: TaskQueue,
     /// Those that a worker may take now or later, and those that one has.
     pub waiting: u64,
     /// Those of them that a worker has.
@@ -86,7 +86,7 @@ impl Catalogue {
             let figure = figures.get(&(Counter::Tasks, super::figures::scope(queue, state))).copied().unwrap_or(0);
             u64::try_from(figure).unwrap_or(0)
         };
-        let figures = Queue::ALL.map(|queue| QueueFigures {
+        let figures = TaskQueue::ALL.map(|queue| QueueFigures {
             queue,
             waiting: of(queue, TaskState::Waiting),
             taken: taken.iter().find(|(known, _)| *known == queue).map_or(0, |(_, count)| *count),

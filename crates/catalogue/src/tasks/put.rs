@@ -3,7 +3,7 @@
 use queuekeeper_store::StoreName;
 
 use super::figures::Deltas;
-use super::kind::Queue;
+use super::kind::TaskQueue;
 use super::state::TaskState;
 use super::{TaskSubject, Unknown, key_column, store_column};
 use crate::catalogue::Catalogue;
@@ -15,7 +15,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
     /// Where it waits. A request for a task that waits in a queue which comes later moves it.
-    pub queue: Queue,
+    pub queue: TaskQueue,
     /// What it is about.
     pub subject: TaskSubject,
     /// The store to copy from, where it copies; the newest request decides.
@@ -55,7 +55,7 @@ const MERGE: &str =
 /// A row that was open before.
 struct Open {
     id: u64,
-    queue: Queue,
+    queue: TaskQueue,
     state: TaskState,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn put(session: &mut Session, mut tasks: Vec<NewTask>) -> Resul
 
 /// Brings an open task to where a new request wants it; the answer is the queue and the state, where that changes a
 /// counter.
-async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Option<(Queue, TaskState)>, Error> {
+async fn raise(session: &mut Session, open: &Open, wanted: TaskQueue) -> Result<Option<(TaskQueue, TaskState)>, Error> {
     match open.state {
         // Those who look at it first are right to see that it failed before.
         TaskState::Dead => {
@@ -119,6 +119,6 @@ async fn raise(session: &mut Session, open: &Open, wanted: Queue) -> Result<Opti
     }
 }
 
-pub(super) fn queue(row: &DatabaseRow, at: usize) -> Result<Queue, sqlx::Error> {
-    row.need(at, |name: String| Queue::named(&name).ok_or(Unknown(name)))
+pub(super) fn queue(row: &DatabaseRow, at: usize) -> Result<TaskQueue, sqlx::Error> {
+    row.need(at, |name: String| TaskQueue::named(&name).ok_or(Unknown(name)))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::figures::Deltas;
-use super::kind::{Queue, TaskKind};
+use super::kind::{TaskKind, TaskQueue};
 use super::paused;
 use super::state::TaskState;
 use super::taken::TakenTask;
@@ -20,7 +20,7 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks<'a> {
     /// From which queue.
-    pub queue: Queue,
+    pub queue: TaskQueue,
     /// Of which account.
     pub account: &'a str,
     /// Of which kinds: those that the worker can process.
@@ -145,7 +145,7 @@ async fn take(
     for task in spent {
         bury_spent(session, &task).await?;
         deltas.add(&task.subject, task.queue, TaskState::Waiting, -1);
-        deltas.add(&task.subject, Queue::DeadLetter, TaskState::Dead, 1);
+        deltas.add(&task.subject, TaskQueue::DeadLetter, TaskState::Dead, 1);
         deltas.ended(task.queue, "dead");
     }
     deltas.write(session).await?;
@@ -157,7 +157,7 @@ fn all_kinds(kinds: &[TaskKind]) -> impl Iterator<Item = Value> {
     TaskKind::ALL.iter().enumerate().map(|(at, _)| Value::from(kinds[at.min(kinds.len() - 1)].as_str()))
 }
 
-fn read(row: &DatabaseRow, queue: Queue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {
+fn read(row: &DatabaseRow, queue: TaskQueue, holder: Uuid, worker: &str) -> Result<TakenTask, sqlx::Error> {
     Ok(TakenTask {
         id: row.count(0)?,
         holder,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use queuekeeper_store::StoreName;
 use uuid::Uuid;
 
-use super::kind::Queue;
+use super::kind::TaskQueue;
 use super::{TaskError, TaskSubject};
 
 /// A task that is leased to a worker.
@@ -17,7 +17,7 @@ pub struct TakenTask {
     /// The worker, as it calls itself.
     pub worker: String,
     /// The queue that it was taken from.
-    pub queue: Queue,
+    pub queue: TaskQueue,
     /// What it is about.
     pub subject: TaskSubject,
     /// The store to copy from, where it copies.

@@ -10,7 +10,9 @@ use queuekeeper_catalogue::bit::{
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
 use queuekeeper_catalogue::proofs::CheckRules;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{
+    EndedTask, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks,
+};
 use queuekeeper_store::audit::{AuditSink as _, Change};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
@@ -59,7 +61,7 @@ async fn write(world: &World, name: &str, number: u8) {
 
 async fn take(world: &World, kind: TaskKind) -> TakenTask {
     let kinds = [kind];
-    let tasks = Tasks { queue: Queue::BitIntegrity, account: "account", kinds: &kinds, limit: 1 };
+    let tasks = Tasks { queue: TaskQueue::BitIntegrity, account: "account", kinds: &kinds, limit: 1 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
 }
 
@@ -71,7 +73,7 @@ fn request(name: &str) -> NewTask {
         key: Some(key(name)),
         destination: Some(main()),
     };
-    NewTask { queue: Queue::BitIntegrity, subject, source: None }
+    NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }
 }
 
 async fn checked(world: &World, name: &str, wrong: Option<Wrong>) -> CheckedItem {
@@ -99,7 +101,7 @@ fn part(run: Option<u64>, page: Option<PageEnd>, items: Vec<CheckedItem>) -> Che
 }
 
 async fn end(world: &World, task: TakenTask, checked: CheckedPart) {
-    let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(checked) };
+    let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: Some(checked) };
     assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
 

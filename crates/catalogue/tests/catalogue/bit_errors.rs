@@ -6,7 +6,7 @@ use std::time::Duration;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, Evidence, Wrong};
 use queuekeeper_catalogue::counters::Counter;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, SpaceName, StoreName};
 
@@ -33,10 +33,10 @@ async fn check(world: &World, store: &StoreName, item: &Item, is_wrong: bool) {
         key: Some(item.key.clone()),
         destination: Some(store.clone()),
     };
-    let new = NewTask { queue: Queue::BitIntegrity, subject, source: None };
+    let new = NewTask { queue: TaskQueue::BitIntegrity, subject, source: None };
     world.catalogue.put_tasks(&[new]).await.unwrap();
     let kinds = [TaskKind::Bit];
-    let tasks = Tasks { queue: Queue::BitIntegrity, account: "account", kinds: &kinds, limit: 1 };
+    let tasks = Tasks { queue: TaskQueue::BitIntegrity, account: "account", kinds: &kinds, limit: 1 };
     let task = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0);
     let wrong = is_wrong.then(|| Wrong {
         findings: vec!["content_damaged"],
@@ -55,7 +55,7 @@ async fn check(world: &World, store: &StoreName, item: &Item, is_wrong: bool) {
         unread: None,
     };
     let checked = CheckedPart::of("account".to_owned(), store.clone(), vec![checked]);
-    let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(checked) };
+    let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: Some(checked) };
     assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
 
@@ -134,7 +134,7 @@ on_both! {
             key: Some(item.key.clone()),
             destination: Some(main.clone()),
         };
-        let task = NewTask { queue: Queue::BitError, subject, source: None };
+        let task = NewTask { queue: TaskQueue::BitError, subject, source: None };
         catalogue.start_repair(&new, task).await.unwrap();
         assert!(!catalogue.was_repaired_lately(&main, &item).await.unwrap(), "it has not ended");
         let end = queuekeeper_catalogue::repairs::RepairEnd::Repaired;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_catalogue::loops::{Advance, Morsel};
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject};
 use queuekeeper_store::Key;
 use uuid::Uuid;
 
@@ -32,7 +32,7 @@ fn task(key: &str) -> NewTask {
         key: Key::new(key.as_bytes()).ok(),
         destination: Some("replica".parse().unwrap()),
     };
-    NewTask { queue: Queue::DuplicationLow, subject, source: Some("main".parse().unwrap()) }
+    NewTask { queue: TaskQueue::DuplicationLow, subject, source: Some("main".parse().unwrap()) }
 }
 
 on_both! {

@@ -5,20 +5,20 @@ use std::time::Duration;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::tasks::{
-    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskState, TaskSubject, Tasks,
+    Decided, Decision, EndedTask, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskState, TaskSubject, Tasks,
 };
 use queuekeeper_store::{Key, StoreName};
 
 use super::support::{LEASE, on_both};
 
-const LOW: Queue = Queue::DuplicationLow;
-const HIGH: Queue = Queue::DuplicationHigh;
+const LOW: TaskQueue = TaskQueue::DuplicationLow;
+const HIGH: TaskQueue = TaskQueue::DuplicationHigh;
 
 fn store(name: &str) -> StoreName {
     name.parse().unwrap()
 }
 
-fn copy(queue: Queue, key: &str, from: &str, to: &str) -> NewTask {
+fn copy(queue: TaskQueue, key: &str, from: &str, to: &str) -> NewTask {
     let subject = TaskSubject {
         kind: TaskKind::Duplicate,
         account: "account".to_owned(),
@@ -29,12 +29,12 @@ fn copy(queue: Queue, key: &str, from: &str, to: &str) -> NewTask {
     NewTask { queue, subject, source: Some(store(from)) }
 }
 
-async fn take(catalogue: &Catalogue, queue: Queue) -> Vec<TakenTask> {
+async fn take(catalogue: &Catalogue, queue: TaskQueue) -> Vec<TakenTask> {
     let tasks = Tasks { queue, account: "account", kinds: &[TaskKind::Duplicate, TaskKind::Audit], limit: 10 };
     catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap()
 }
 
-async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) {
+async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: TaskOutcome) {
     let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
@@ -46,7 +46,7 @@ fn keys(tasks: &[TakenTask]) -> Vec<String> {
 }
 
 /// How many tasks of a queue wait for a worker, and how many are paused.
-async fn figures(catalogue: &Catalogue, queue: Queue) -> (u64, u64) {
+async fn figures(catalogue: &Catalogue, queue: TaskQueue) -> (u64, u64) {
     let figures = catalogue.task_figures().await.unwrap();
     figures.iter().find(|of| of.queue == queue).map(|of| (of.waiting, of.paused)).unwrap()
 }
@@ -55,7 +55,7 @@ on_both! {
     async fn what_a_pause_stops_is_not_begun_and_goes_on_as_it_was_once_the_pause_ends(world: World) {
         let catalogue = &world.catalogue;
         catalogue.put_tasks(&[copy(LOW, "a", "main", "replica")]).await.unwrap();
-        for outcome in [Outcome::Later(Duration::ZERO), Outcome::Failed("once".to_owned())] {
+        for outcome in [TaskOutcome::Later(Duration::ZERO), TaskOutcome::Failed("once".to_owned())] {
             end(catalogue, &take(catalogue, LOW).await[0], outcome).await;
         }
         // That waits for a minute.
@@ -87,7 +87,7 @@ on_both! {
         let decision = Decision { what: Decided::Drop, of: &TaskState::ALL, user: "ada", reason: "no" };
         assert!(!catalogue.decide_task(open[0].task.id, &decision).await.unwrap());
         // What is under way ends.
-        end(catalogue, &under_way[0], Outcome::Done).await;
+        end(catalogue, &under_way[0], TaskOutcome::Done).await;
         assert_eq!(catalogue.check().await.unwrap(), []);
 
         let in_force = catalogue.pauses().await.unwrap();
@@ -148,7 +148,7 @@ on_both! {
         let work = async || {
             for _ in 0..40 {
                 for task in take(catalogue, LOW).await {
-                    end(catalogue, &task, Outcome::GivenBack).await;
+                    end(catalogue, &task, TaskOutcome::GivenBack).await;
                 }
             }
         };

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::{NewRepair, RepairEnd};
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, StoreName};
 
@@ -39,13 +39,13 @@ async fn begin(
 ) -> RepairStarted {
     let (of, reason, content) = (item(name), "content\ndamaged", Some("{}"));
     let new = NewRepair { account: "account", store, item: &of, user: "ada", reason, remedy, content, most_a_day };
-    let task = NewTask { queue: Queue::BitError, subject: subject(name, store), source: None };
+    let task = NewTask { queue: TaskQueue::BitError, subject: subject(name, store), source: None };
     world.catalogue.start_repair(&new, task).await.unwrap()
 }
 
 /// How many repairs wait for a worker.
 async fn waiting(world: &World) -> usize {
-    let tasks = Tasks { queue: Queue::BitError, account: "account", kinds: &[TaskKind::Repair], limit: 10 };
+    let tasks = Tasks { queue: TaskQueue::BitError, account: "account", kinds: &[TaskKind::Repair], limit: 10 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().len()
 }
 
@@ -53,7 +53,7 @@ async fn waiting(world: &World) -> usize {
 async fn put_off_findings(world: &World, of: &[TaskSubject]) {
     let task = |subject: &TaskSubject| {
         let subject = TaskSubject { kind: TaskKind::BitError, ..subject.clone() };
-        NewTask { queue: Queue::BitError, subject, source: None }
+        NewTask { queue: TaskQueue::BitError, subject, source: None }
     };
     world.catalogue.put_tasks(&of.iter().map(task).collect::<Vec<_>>()).await.unwrap();
     world.tamper("UPDATE tasks SET visible = visible + 86400000 WHERE kind = 'BIT_ERROR' AND holder IS NULL").await;
@@ -61,7 +61,7 @@ async fn put_off_findings(world: &World, of: &[TaskSubject]) {
 
 /// The findings that a worker may look at, which it does.
 async fn findings(world: &World) -> Vec<String> {
-    let tasks = Tasks { queue: Queue::BitError, account: "account", kinds: &[TaskKind::BitError], limit: 10 };
+    let tasks = Tasks { queue: TaskQueue::BitError, account: "account", kinds: &[TaskKind::BitError], limit: 10 };
     let taken = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap();
     let name = |task: TakenTask| format!("{}/{}", task.subject.destination.unwrap(), task.subject.key.unwrap());
     taken.into_iter().map(name).collect()

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::tasks::{
-    Decided, Decision, EndedTask, MillProcess, NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskState,
-    TaskSubject, Tasks,
+    Decided, Decision, EndedTask, MillProcess, NewTask, QueueFigures, TakenTask, TaskKind, TaskOutcome, TaskQueue,
+    TaskState, TaskSubject, Tasks,
 };
 use queuekeeper_store::Key;
 
@@ -21,16 +21,16 @@ fn subject(key: &str) -> TaskSubject {
     }
 }
 
-fn request(queue: Queue, key: &str) -> NewTask {
+fn request(queue: TaskQueue, key: &str) -> NewTask {
     NewTask { queue, subject: subject(key), source: Some("main".parse().unwrap()) }
 }
 
-async fn take(catalogue: &Catalogue, queue: Queue, limit: u32) -> Vec<TakenTask> {
+async fn take(catalogue: &Catalogue, queue: TaskQueue, limit: u32) -> Vec<TakenTask> {
     let tasks = Tasks { queue, account: "account", kinds: &[TaskKind::Duplicate, TaskKind::Noop], limit };
     catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap()
 }
 
-async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: Outcome) -> bool {
+async fn end(catalogue: &Catalogue, task: &TakenTask, outcome: TaskOutcome) -> bool {
     let ended = EndedTask { task: task.clone(), outcome, follow_ups: Vec::new(), checked: None };
     catalogue.end_tasks(&[ended]).await.unwrap()[0]
 }
@@ -44,7 +44,7 @@ fn keys(tasks: &[TakenTask]) -> Vec<String> {
 }
 
 /// The queue that has tasks, with waiting, taken, held and dead ones; none where no queue has any.
-async fn figures(catalogue: &Catalogue) -> Vec<(Queue, [u64; 4])> {
+async fn figures(catalogue: &Catalogue) -> Vec<(TaskQueue, [u64; 4])> {
     let numbers = |of: &QueueFigures| [of.waiting, of.taken, of.held, of.dead];
     let figures = catalogue.task_figures().await.unwrap();
     figures.iter().map(|of| (of.queue, numbers(of))).filter(|(_, numbers)| *numbers != [0; 4]).collect()
@@ -55,8 +55,8 @@ async fn wait_out(world: &World) {
     world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'").await;
 }
 
-const LOW: Queue = Queue::DuplicationLow;
-const HIGH: Queue = Queue::DuplicationHigh;
+const LOW: TaskQueue = TaskQueue::DuplicationLow;
+const HIGH: TaskQueue = TaskQueue::DuplicationHigh;
 
 on_both! {
     async fn a_task_is_open_once_and_is_done_again_where_it_was_requested_meanwhile(world: World) {
@@ -73,11 +73,11 @@ on_both! {
         assert_eq!(take(catalogue, HIGH, 10).await, []);
         assert_eq!(figures(catalogue).await, [(HIGH, [2, 2, 0, 0])]);
         catalogue.put_tasks(&[request(LOW, "a")]).await.unwrap();
-        assert!(end(catalogue, &taken[0], Outcome::Done).await && end(catalogue, &taken[1], Outcome::Done).await);
-        assert!(!end(catalogue, &taken[1], Outcome::Done).await);
+        assert!(end(catalogue, &taken[0], TaskOutcome::Done).await && end(catalogue, &taken[1], TaskOutcome::Done).await);
+        assert!(!end(catalogue, &taken[1], TaskOutcome::Done).await);
         let again = take(catalogue, HIGH, 10).await;
         assert_eq!((keys(&again), again[0].attempts), (vec!["a".to_owned()], 1));
-        assert!(end(catalogue, &again[0], Outcome::Done).await);
+        assert!(end(catalogue, &again[0], TaskOutcome::Done).await);
         assert_eq!(figures(catalogue).await, []);
         assert_eq!(catalogue.check().await.unwrap(), []);
     }
@@ -88,7 +88,7 @@ on_both! {
         for (attempt, minutes) in [(1, 1), (2, 2)] {
             let taken = take(catalogue, LOW, 1).await;
             assert_eq!(taken[0].attempts, attempt);
-            assert!(end(catalogue, &taken[0], Outcome::Failed(format!("failure {attempt}"))).await);
+            assert!(end(catalogue, &taken[0], TaskOutcome::Failed(format!("failure {attempt}"))).await);
             // It has its minutes from a time that lies between two looks at the clock.
             let wait = world.number("SELECT MAX(visible) FROM tasks").await - taken[0].created.as_millisecond();
             assert!((minutes * 60_000..minutes * 60_000 + 30_000).contains(&wait), "{wait}");
@@ -96,8 +96,8 @@ on_both! {
             wait_out(&world).await;
         }
         let taken = take(catalogue, LOW, 1).await;
-        assert!(end(catalogue, &taken[0], Outcome::Failed("failure 3\n".to_owned())).await);
-        assert_eq!(figures(catalogue).await, [(Queue::DeadLetter, [0, 0, 0, 1])]);
+        assert!(end(catalogue, &taken[0], TaskOutcome::Failed("failure 3\n".to_owned())).await);
+        assert_eq!(figures(catalogue).await, [(TaskQueue::DeadLetter, [0, 0, 0, 1])]);
         let dead = catalogue.dead_letters("account", 0, 10).await.unwrap();
         let errors: Vec<_> = dead[0].errors.iter().map(|error| (error.worker.as_str(), error.error.as_str())).collect();
         assert_eq!(errors, [("worker-1", "failure 1"), ("worker-1", "failure 2"), ("worker-1", "failure 3")]);
@@ -110,7 +110,7 @@ on_both! {
             wait_out(&world).await;
             let taken = take(catalogue, LOW, 1).await;
             assert_eq!((taken[0].attempts, taken[0].errors.len()), (attempt, 2 + attempt as usize));
-            assert!(end(catalogue, &taken[0], Outcome::Failed("again".to_owned())).await);
+            assert!(end(catalogue, &taken[0], TaskOutcome::Failed("again".to_owned())).await);
         }
         assert_eq!(catalogue.put_tasks(&[request(HIGH, "a")]).await.unwrap(), 0);
         assert_eq!(figures(catalogue).await, [(HIGH, [1, 0, 0, 0])]);
@@ -131,14 +131,14 @@ on_both! {
         assert_eq!(second.attempts, 2);
         assert!(!catalogue.extend_task(&first, LEASE).await.unwrap());
         for outcome in [
-            Outcome::Done, Outcome::Failed("late".to_owned()), Outcome::Later(LEASE), Outcome::PutOff(LEASE), Outcome::GivenBack, Outcome::Held("late".to_owned()),
+            TaskOutcome::Done, TaskOutcome::Failed("late".to_owned()), TaskOutcome::Later(LEASE), TaskOutcome::PutOff(LEASE), TaskOutcome::GivenBack, TaskOutcome::Held("late".to_owned()),
         ] {
             let ended = EndedTask { task: first.clone(), outcome, follow_ups: vec![request(HIGH, "b")], checked: None };
             assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [false]);
         }
         assert_eq!(figures(catalogue).await, [(LOW, [1, 1, 0, 0])]);
         // One who stops gives it back as it was.
-        assert!(end(catalogue, &second, Outcome::GivenBack).await);
+        assert!(end(catalogue, &second, TaskOutcome::GivenBack).await);
         for attempts in [2, 3] {
             wait_out(&world).await;
             assert_eq!(take(catalogue, LOW, 1).await[0].attempts, attempts);
@@ -158,8 +158,8 @@ on_both! {
         let catalogue = &world.catalogue;
         catalogue.put_tasks(&[request(LOW, "a"), request(LOW, "b")]).await.unwrap();
         let taken = take(catalogue, LOW, 10).await;
-        assert!(end(catalogue, &taken[0], Outcome::Later(LEASE)).await);
-        assert!(end(catalogue, &taken[1], Outcome::Held("it would delete 101 items".to_owned())).await);
+        assert!(end(catalogue, &taken[0], TaskOutcome::Later(LEASE)).await);
+        assert!(end(catalogue, &taken[1], TaskOutcome::Held("it would delete 101 items".to_owned())).await);
         assert_eq!(take(catalogue, LOW, 10).await, []);
         let replica = "replica".parse().unwrap();
         let held = catalogue.held_tasks("account", &replica, 0, 10).await.unwrap();
@@ -173,7 +173,7 @@ on_both! {
         let again = take(catalogue, LOW, 10).await;
         assert_eq!(again.iter().map(|task| (task.attempts, task.rounds, task.is_released)).collect::<Vec<_>>(), [(1, 1, false), (1, 0, true)]);
         let follow_ups = vec![request(HIGH, "c"), request(LOW, "b")];
-        let ended = again.iter().map(|task| EndedTask { task: task.clone(), outcome: Outcome::Done, follow_ups: follow_ups.clone(), checked: None });
+        let ended = again.iter().map(|task| EndedTask { task: task.clone(), outcome: TaskOutcome::Done, follow_ups: follow_ups.clone(), checked: None });
         // The second one ends in the transaction that requests it again: it is open afterwards.
         assert_eq!(catalogue.end_tasks(&ended.collect::<Vec<_>>()).await.unwrap(), [true, true]);
         assert_eq!(figures(catalogue).await, [(HIGH, [1, 0, 0, 0]), (LOW, [1, 0, 0, 0])]);
@@ -186,7 +186,7 @@ on_both! {
         let taken = take(catalogue, LOW, 10).await;
         // The last one is requested while its worker decides to wait.
         catalogue.put_tasks(&[request(LOW, "c")]).await.unwrap();
-        for (task, outcome) in taken.iter().zip([Outcome::PutOff(LEASE), Outcome::Failed("no".to_owned()), Outcome::PutOff(LEASE)]) {
+        for (task, outcome) in taken.iter().zip([TaskOutcome::PutOff(LEASE), TaskOutcome::Failed("no".to_owned()), TaskOutcome::PutOff(LEASE)]) {
             assert!(end(catalogue, task, outcome).await);
         }
         assert_eq!(keys(&take(catalogue, LOW, 10).await), ["c"]);
@@ -207,8 +207,8 @@ on_both! {
         assert_eq!(catalogue.tasks_in_progress().await.unwrap(), [("worker-1".to_owned(), 3)].into());
         let open = catalogue.tasks_of_item("account", &space, &key).await.unwrap();
         assert_eq!((open[0].state, open[0].worker.as_deref(), open[0].attempts), (TaskState::Waiting, Some("worker-1"), 1));
-        assert!(end(catalogue, &taken[0], Outcome::Done).await);
-        assert!(end(catalogue, &taken[1], Outcome::Held("too many".to_owned())).await);
+        assert!(end(catalogue, &taken[0], TaskOutcome::Done).await);
+        assert!(end(catalogue, &taken[1], TaskOutcome::Held("too many".to_owned())).await);
         assert_eq!(catalogue.done_tasks(10).await.unwrap(), [].into());
         while catalogue.fold().await.unwrap() > 0 {}
         assert_eq!(catalogue.done_tasks(10).await.unwrap(), [(LOW, 1)].into());
@@ -267,7 +267,7 @@ on_both! {
                     }
                     let ended: Vec<_> = taken
                         .into_iter()
-                        .map(|task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None })
+                        .map(|task| EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: None })
                         .collect();
                     let ours = catalogue.end_tasks(&ended).await.unwrap();
                     assert!(ours.iter().all(|ours| *ours));

@@ -13,7 +13,7 @@ use std::path::Path;
 use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::state::{BatchState, Outcome};
+use queuekeeper_queue::state::{BatchState, JobOutcome};
 use queuekeeper_queue::{Batch, Error};
 use tracing::{info, warn};
 
@@ -183,8 +183,8 @@ impl Kept {
 fn is_final(batch: &Batch) -> bool {
     let references = |outcome| batch.references(outcome).unwrap_or(0);
     let is_final = match batch.state() {
-        Some(BatchState::Completed | BatchState::Deleted) => references(Outcome::Processing) == 0,
-        Some(BatchState::Failed) => Outcome::ALL.into_iter().all(|outcome| references(outcome) == 0),
+        Some(BatchState::Completed | BatchState::Deleted) => references(JobOutcome::Processing) == 0,
+        Some(BatchState::Failed) => JobOutcome::ALL.into_iter().all(|outcome| references(outcome) == 0),
         _ => false,
     };
     is_final && batch.lock().is_none()

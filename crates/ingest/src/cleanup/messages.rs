@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use queuekeeper_catalogue::outbox::{Attempt, ListedMessage};
-use queuekeeper_queue::state::{BatchState, Outcome};
+use queuekeeper_queue::state::{BatchState, JobOutcome};
 use queuekeeper_queue::{Batch, Error, Queue};
 use tracing::warn;
 
@@ -73,5 +73,5 @@ async fn has_ended(queue: &Queue, known: &mut BTreeMap<String, bool>, id: String
 /// Whether no daemon works on a batch or its jobs, and none will unless an operator requests it.
 pub(super) fn is_settled(batch: &Batch) -> bool {
     let is_at_rest = matches!(batch.state(), Some(BatchState::Completed | BatchState::Deleted | BatchState::Failed));
-    is_at_rest && batch.lock().is_none() && batch.references(Outcome::Processing).unwrap_or(0) == 0
+    is_at_rest && batch.lock().is_none() && batch.references(JobOutcome::Processing).unwrap_or(0) == 0
 }

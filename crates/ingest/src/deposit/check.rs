@@ -37,7 +37,7 @@ const FETCHED: &str = "manifest";
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct DepositFinding {
     /// The line of the manifest, from 1; `None` for the deposit as a whole.
     pub line: Option<u64>,
     /// The character in the line, from 1; `None` for the row as a whole.
@@ -62,12 +62,12 @@ pub struct Findings {
     /// What is odd about a valid manifest, and no reason to refuse it.
     pub warnings: Vec<String>,
     /// What is wrong, by line; at most [`MOST_PROBLEMS`].
-    pub problems: Vec<Finding>,
+    pub problems: Vec<DepositFinding>,
     /// Whether there may be more than these.
     pub has_more: bool,
 }
 
-impl Finding {
+impl DepositFinding {
     /// Something that is wrong with the deposit as a whole.
     pub fn whole(why: impl fmt::Display) -> Self {
         Self { line: None, column: None, message: why.to_string() }
@@ -83,12 +83,12 @@ impl Findings {
     }
 
     fn wrong(mut self, why: &dyn fmt::Display) -> Self {
-        self.problems.push(Finding::whole(why));
+        self.problems.push(DepositFinding::whole(why));
         self
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for DepositFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.line, self.column) {
             (Some(line), Some(column)) => write!(to, "line {line}, column {column}: {}", self.message),
@@ -98,7 +98,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl From<&Problem> for Finding {
+impl From<&Problem> for DepositFinding {
     fn from(problem: &Problem) -> Self {
         Self { line: Some(problem.line), column: Some(problem.column), message: problem.kind.to_string() }
     }
@@ -204,14 +204,14 @@ impl Unreachable {
         }
     }
 
-    fn findings(self) -> impl Iterator<Item = Finding> {
+    fn findings(self) -> impl Iterator<Item = DepositFinding> {
         self.0.into_iter().map(|((host, ..), Alike { line, message, count })| {
             let message = match count - 1 {
                 0 => message,
                 1 => format!("{message}; the same holds for 1 other URL of {host}"),
                 others => format!("{message}; the same holds for {others} other URLs of {host}"),
             };
-            Finding { line: Some(line), column: None, message }
+            DepositFinding { line: Some(line), column: None, message }
         })
     }
 }
@@ -272,7 +272,7 @@ async fn check_manifest(
         }
         Err(ManifestError::Read(error)) => return Err(DepositError::Disk { what: "read the manifest", error }),
         Err(ManifestError::Invalid { problems, has_more }) => {
-            findings.problems.extend(problems.iter().map(Finding::from));
+            findings.problems.extend(problems.iter().map(DepositFinding::from));
             findings.has_more = has_more;
         }
     }

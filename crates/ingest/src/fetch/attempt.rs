@@ -7,7 +7,7 @@ use reqwest::{Method, Response, StatusCode};
 
 use super::connections::Purpose;
 use super::hop::{Part, length, whole};
-use super::{Cause, Expected, Fetcher, Sink};
+use super::{Expected, FetchCause, Fetcher, Sink};
 use crate::url::ContentUrl;
 
 pub(super) struct Attempt<'a> {
@@ -22,16 +22,16 @@ pub(super) struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Requests what is missing; the answer is the media type. What has come is in the sink, whatever happens.
-    pub(super) async fn run(self, sink: &mut Sink) -> Result<Option<String>, Cause> {
+    pub(super) async fn run(self, sink: &mut Sink) -> Result<Option<String>, FetchCause> {
         let received = self.receive(sink).await;
-        sink.settle().await.map_err(Cause::Disk)?;
+        sink.settle().await.map_err(FetchCause::Disk)?;
         received
     }
 
-    async fn receive(self, sink: &mut Sink) -> Result<Option<String>, Cause> {
+    async fn receive(self, sink: &mut Sink) -> Result<Option<String>, FetchCause> {
         // Without either, two parts of different contents would go unnoticed.
         if sink.bytes() > 0 && self.validator.is_none() && self.expected.digests.is_empty() {
-            sink.restart().await.map_err(Cause::Disk)?;
+            sink.restart().await.map_err(FetchCause::Disk)?;
         }
         let offset = sink.bytes();
         if offset > 0 && self.expected.size == Some(offset) {
@@ -48,24 +48,24 @@ impl Attempt<'_> {
         let total = match (response.status(), offset) {
             (StatusCode::OK, _) => {
                 if offset > 0 {
-                    sink.restart().await.map_err(Cause::Disk)?;
+                    sink.restart().await.map_err(FetchCause::Disk)?;
                 }
                 length(response.headers())
             }
             (StatusCode::PARTIAL_CONTENT, 1..) => match Part::of(response.headers()) {
                 Some(part) if part.start == offset => part.total,
-                _ => return Err(Cause::Answer("the origin sent another part than requested")),
+                _ => return Err(FetchCause::Answer("the origin sent another part than requested")),
             },
             (StatusCode::PARTIAL_CONTENT, 0) => {
-                return Err(Cause::Answer("the origin sent a part, although everything was requested"));
+                return Err(FetchCause::Answer("the origin sent a part, although everything was requested"));
             }
             // There is nothing behind what came: it is all.
             (StatusCode::RANGE_NOT_SATISFIABLE, 1..) if whole(response.headers()) == Some(offset) => return Ok(None),
             (StatusCode::RANGE_NOT_SATISFIABLE, 1..) => {
-                sink.restart().await.map_err(Cause::Disk)?;
-                return Err(Cause::BrokenOff { at: 0, why: "the content has become shorter".to_owned() });
+                sink.restart().await.map_err(FetchCause::Disk)?;
+                return Err(FetchCause::BrokenOff { at: 0, why: "the content has become shorter".to_owned() });
             }
-            (status, _) => return Err(Cause::status(status, response.headers())),
+            (status, _) => return Err(FetchCause::status(status, response.headers())),
         };
         *self.validator = validator(response.headers());
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -73,20 +73,20 @@ impl Attempt<'_> {
         Ok(media_type)
     }
 
-    async fn copy(&self, mut response: Response, total: Option<u64>, sink: &mut Sink) -> Result<(), Cause> {
+    async fn copy(&self, mut response: Response, total: Option<u64>, sink: &mut Sink) -> Result<(), FetchCause> {
         if response.headers().get(CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
-            return Err(Cause::Answer("the origin sent compressed content, although it was not requested"));
+            return Err(FetchCause::Answer("the origin sent compressed content, although it was not requested"));
         }
         let Expected { size, most_bytes, .. } = *self.expected;
         // What ends with the connection looks whole wherever it is cut.
         let is_delimited = total.is_some() || response.headers().contains_key(TRANSFER_ENCODING);
         if !is_delimited && size.is_none() {
-            return Err(Cause::Answer("the origin does not show where the content ends; declare its size"));
+            return Err(FetchCause::Answer("the origin does not show where the content ends; declare its size"));
         }
         match (size, total) {
-            (Some(expected), Some(found)) if expected != found => return Err(Cause::Size { expected, found }),
+            (Some(expected), Some(found)) if expected != found => return Err(FetchCause::Size { expected, found }),
             (None, Some(found)) if found > most_bytes => {
-                return Err(Cause::TooLarge { most: most_bytes, found: Some(found) });
+                return Err(FetchCause::TooLarge { most: most_bytes, found: Some(found) });
             }
             _ => {}
         }
@@ -95,22 +95,22 @@ impl Attempt<'_> {
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) if sink.bytes().saturating_add(chunk.len() as u64) > limit => {
-                    return Err(Cause::TooLarge { most: limit, found: None });
+                    return Err(FetchCause::TooLarge { most: limit, found: None });
                 }
-                Ok(Some(chunk)) => sink.write(chunk).await.map_err(Cause::Disk)?,
+                Ok(Some(chunk)) => sink.write(chunk).await.map_err(FetchCause::Disk)?,
                 Ok(None) => break,
                 Err(error) => {
-                    let why = match Cause::of(&error) {
-                        Cause::Connection(why) => why,
+                    let why = match FetchCause::of(&error) {
+                        FetchCause::Connection(why) => why,
                         other => return Err(other),
                     };
-                    return Err(Cause::BrokenOff { at: sink.bytes(), why });
+                    return Err(FetchCause::BrokenOff { at: sink.bytes(), why });
                 }
             }
         }
         match total.or(size.filter(|_| !is_delimited)) {
             Some(total) if sink.bytes() < total => {
-                Err(Cause::BrokenOff { at: sink.bytes(), why: format!("{total} were announced") })
+                Err(FetchCause::BrokenOff { at: sink.bytes(), why: format!("{total} were announced") })
             }
             _ => Ok(()),
         }

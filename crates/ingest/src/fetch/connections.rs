@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::Cause;
+use super::FetchCause;
 use super::limits::HostLimits;
 
 /// From how many hosts on those are forgotten to which there is no connection.
@@ -92,14 +92,14 @@ impl Connections {
     /// A connection to a host, which is named with its port, for a request of a job.
     ///
     /// # Errors
-    /// [`Cause::Busy`] where the job has none to that host, and gets none in time.
+    /// [`FetchCause::Busy`] where the job has none to that host, and gets none in time.
     pub(super) async fn connect(
         &self,
         kept: &Kept,
         purpose: Purpose,
         name: &str,
         limits: HostLimits,
-    ) -> Result<Connection, Cause> {
+    ) -> Result<Connection, FetchCause> {
         let key = (purpose, name.to_owned());
         if let Some(known) = kept.of(&key) {
             return Ok(known.next().await);
@@ -114,7 +114,7 @@ impl Connections {
             Ok(permit) => permit,
             Err(_none_is_free) => {
                 kept.give_back();
-                let busy = || Cause::Busy { host: key.1.clone(), connections: limits.connections };
+                let busy = || FetchCause::Busy { host: key.1.clone(), connections: limits.connections };
                 host.enter(wait, limits.wait).await.ok_or_else(busy)?
             }
         };

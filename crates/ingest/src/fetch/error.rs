@@ -20,13 +20,13 @@ pub struct FetchError {
     url: String,
     /// The host that it was redirected to.
     hop: Option<String>,
-    cause: Cause,
+    cause: FetchCause,
     attempts: u32,
 }
 
 /// What stands in the way.
 #[derive(Debug, thiserror::Error)]
-pub enum Cause {
+pub enum FetchCause {
     /// It must not be requested.
     #[error("{0}")]
     Refused(#[from] Refusal),
@@ -111,7 +111,7 @@ pub enum Cause {
 }
 
 impl FetchError {
-    pub(super) fn new(url: &ContentUrl, cause: Cause, attempts: u32) -> Self {
+    pub(super) fn new(url: &ContentUrl, cause: FetchCause, attempts: u32) -> Self {
         Self { url: url.to_string(), hop: None, cause, attempts }
     }
 
@@ -122,31 +122,34 @@ impl FetchError {
 
     /// What stands in the way.
     #[must_use]
-    pub fn cause(&self) -> &Cause {
+    pub fn cause(&self) -> &FetchCause {
         &self.cause
     }
 
-    /// Whether another attempt may succeed by itself. [`Cause::Disk`] is not temporary here, but no fault of the
+    /// Whether another attempt may succeed by itself. [`FetchCause::Disk`] is not temporary here, but no fault of the
     /// deposit either: the daemon keeps the job and reports the disk.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match &self.cause {
-            Cause::Connection(_) | Cause::BrokenOff { .. } | Cause::Away { .. } | Cause::Busy { .. } => true,
-            Cause::Status { status, .. } => {
+            FetchCause::Connection(_)
+            | FetchCause::BrokenOff { .. }
+            | FetchCause::Away { .. }
+            | FetchCause::Busy { .. } => true,
+            FetchCause::Status { status, .. } => {
                 status.is_server_error()
                     || matches!(
                         *status,
                         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY | StatusCode::TOO_MANY_REQUESTS
                     )
             }
-            Cause::Refused(_)
-            | Cause::LocalFile
-            | Cause::Redirect(_)
-            | Cause::Answer(_)
-            | Cause::TooLarge { .. }
-            | Cause::Size { .. }
-            | Cause::Digest { .. }
-            | Cause::Disk(_) => false,
+            FetchCause::Refused(_)
+            | FetchCause::LocalFile
+            | FetchCause::Redirect(_)
+            | FetchCause::Answer(_)
+            | FetchCause::TooLarge { .. }
+            | FetchCause::Size { .. }
+            | FetchCause::Digest { .. }
+            | FetchCause::Disk(_) => false,
         }
     }
 
@@ -160,14 +163,14 @@ impl FetchError {
     /// Whether it says something of the host, and so of all its files.
     #[must_use]
     pub fn is_of_host(&self) -> bool {
-        matches!(self.cause, Cause::Away { .. } | Cause::Busy { .. }) || self.cause.is_of_host()
+        matches!(self.cause, FetchCause::Away { .. } | FetchCause::Busy { .. }) || self.cause.is_of_host()
     }
 
     /// What went wrong, without the URL: of a host to which no request is sent any more, what the last one failed by.
     #[must_use]
     pub fn reason(&self) -> String {
         let why = match &self.cause {
-            Cause::Away { why, .. } => why.clone(),
+            FetchCause::Away { why, .. } => why.clone(),
             cause => cause.to_string(),
         };
         self.hop.as_ref().map_or_else(|| why.clone(), |hop| format!("redirected to {hop}: {why}"))
@@ -177,8 +180,8 @@ impl FetchError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.cause {
-            Cause::Status { retry_after, .. } => *retry_after,
-            Cause::Away { wait, .. } => Some(*wait),
+            FetchCause::Status { retry_after, .. } => *retry_after,
+            FetchCause::Away { wait, .. } => Some(*wait),
             _ => None,
         }
     }
@@ -201,7 +204,7 @@ impl fmt::Display for FetchError {
 
 impl Error for FetchError {}
 
-impl Cause {
+impl FetchCause {
     /// What a request failed by.
     pub(super) fn of(error: &reqwest::Error) -> Self {
         let mut innermost: &dyn Error = error;

@@ -78,7 +78,7 @@ async fn what_a_name_server_answers_later_is_checked_anew_and_never_connected_to
     ] {
         let error = fetch(&[&[address]]).await.0.unwrap_err();
         assert!(error.to_string().contains(&format!("{class} address {address}")), "{error}");
-        assert!(matches!(error.cause(), Cause::Refused(_)) && !error.is_temporary(), "{error}");
+        assert!(matches!(error.cause(), FetchCause::Refused(_)) && !error.is_temporary(), "{error}");
     }
     // A redirect leads to a name whose look-up is checked as well.
     let elsewhere = format!("http://metadata.example.edu:{}/", trap.local_addr().unwrap().port());
@@ -129,14 +129,14 @@ async fn no_spelling_of_an_address_is_fetched_from_at_first_or_after_a_redirect(
         for to in [&target, &format!("//{host}:{port}/f"), &format!("\\\\{host}:{port}\\f")] {
             fixture.origin.fail("/f", [OriginFault::Redirect(Some(to.clone()))]);
             let error = fixture.fetch("/f", &any()).await.expect_err(to);
-            assert!(matches!(error.cause(), Cause::Refused(_)) && !error.is_temporary(), "{to}: {error}");
+            assert!(matches!(error.cause(), FetchCause::Refused(_)) && !error.is_temporary(), "{to}: {error}");
             assert_eq!(fixture.origin.take_requests().len(), 1, "{to}");
         }
         let error =
             fixture.fetcher.fetch(&target.parse().unwrap(), &any(), &fixture.place, "a/b", &fixture.written).await;
-        assert!(matches!(error.expect_err(host).cause(), Cause::Refused(_)), "{host}");
+        assert!(matches!(error.expect_err(host).cause(), FetchCause::Refused(_)), "{host}");
         let size = fixture.fetcher.size(&target.parse().unwrap()).await;
-        assert!(matches!(size.expect_err(host).cause(), Cause::Refused(_)), "{host}");
+        assert!(matches!(size.expect_err(host).cause(), FetchCause::Refused(_)), "{host}");
     }
     assert!(is_untouched(&trap));
 }

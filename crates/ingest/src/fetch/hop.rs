@@ -5,7 +5,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use url::Url;
 
 use super::connections::{Connection, Purpose};
-use super::{Cause, Fetcher};
+use super::{FetchCause, Fetcher};
 use crate::url::{ContentUrl, MOST_BYTES};
 
 /// How many redirects are followed.
@@ -25,9 +25,9 @@ impl Fetcher {
         url: &ContentUrl,
         headers: HeaderMap,
         hop: &mut Option<String>,
-    ) -> Result<(Response, Connection), Cause> {
+    ) -> Result<(Response, Connection), FetchCause> {
         if url.is_file() {
-            return Err(Cause::LocalFile);
+            return Err(FetchCause::LocalFile);
         }
         let mut at = url.reveal().clone();
         for _ in 0..=MOST_REDIRECTS {
@@ -45,14 +45,14 @@ impl Fetcher {
                 return Ok((response, connection));
             }
             let to = response.headers().get(LOCATION).and_then(|location| location.to_str().ok());
-            let to = to.ok_or(Cause::Redirect("the origin redirects without a location"))?;
-            at = at.join(to).map_err(|_| Cause::Redirect("the origin redirects to an invalid URL"))?;
+            let to = to.ok_or(FetchCause::Redirect("the origin redirects without a location"))?;
+            at = at.join(to).map_err(|_| FetchCause::Redirect("the origin redirects to an invalid URL"))?;
             *hop = at.host_str().map(|name| at.port().map_or(name.to_owned(), |port| format!("{name}:{port}")));
             if at.as_str().len() > MOST_BYTES {
-                return Err(Cause::Redirect("the origin redirects to a URL that is longer than 16384 bytes"));
+                return Err(FetchCause::Redirect("the origin redirects to a URL that is longer than 16384 bytes"));
             }
         }
-        Err(Cause::Redirect("the origin redirects more than 5 times"))
+        Err(FetchCause::Redirect("the origin redirects more than 5 times"))
     }
 
     /// Sends content to a service, without following redirects, and gives the status and the beginning of the answer.
@@ -62,9 +62,9 @@ impl Fetcher {
         url: &ContentUrl,
         headers: HeaderMap,
         content: String,
-    ) -> Result<(StatusCode, HeaderMap, String), Cause> {
+    ) -> Result<(StatusCode, HeaderMap, String), FetchCause> {
         if url.is_file() {
-            return Err(Cause::LocalFile);
+            return Err(FetchCause::LocalFile);
         }
         let at = url.reveal();
         self.guard.check(at)?;
@@ -76,7 +76,7 @@ impl Fetcher {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut answer = Vec::new();
         while answer.len() < MOST_ANSWER_BYTES {
-            match response.chunk().await.map_err(|error| Cause::of(&error))? {
+            match response.chunk().await.map_err(|error| FetchCause::of(&error))? {
                 Some(chunk) => answer.extend_from_slice(&chunk),
                 None => break,
             }
@@ -86,11 +86,11 @@ impl Fetcher {
     }
 
     /// Sends one request, unless its host is away; whether it answers is remembered.
-    async fn exchange(&self, method: &Method, at: &Url, request: RequestBuilder) -> Result<Response, Cause> {
+    async fn exchange(&self, method: &Method, at: &Url, request: RequestBuilder) -> Result<Response, FetchCause> {
         let ticket = self.hosts.enter(host(at), self.settings.hosts)?;
         match request.send().await {
             Ok(response) => {
-                let cause = Cause::status(response.status(), response.headers());
+                let cause = FetchCause::status(response.status(), response.headers());
                 // Some programs know no `HEAD`, and answer it with whatever error they have.
                 if !cause.is_of_host() {
                     ticket.answered();
@@ -100,7 +100,7 @@ impl Fetcher {
                 Ok(response)
             }
             Err(error) => {
-                let cause = Cause::of(&error);
+                let cause = FetchCause::of(&error);
                 // One that was refused says nothing of it.
                 if cause.is_of_host() {
                     ticket.failed(&cause);
@@ -110,7 +110,7 @@ impl Fetcher {
         }
     }
 
-    pub(super) async fn ask_size(&self, url: &ContentUrl, hop: &mut Option<String>) -> Result<Option<u64>, Cause> {
+    pub(super) async fn ask_size(&self, url: &ContentUrl, hop: &mut Option<String>) -> Result<Option<u64>, FetchCause> {
         let (head, connection) = self.send(Purpose::Size, Method::HEAD, url, HeaderMap::new(), hop).await?;
         drop(connection);
         if head.status().is_success()
@@ -120,7 +120,7 @@ impl Fetcher {
         }
         // Presigned URLs are signed for one method, and programs behind others know no `HEAD`.
         if head.status().is_server_error() && head.status() != StatusCode::NOT_IMPLEMENTED {
-            return Err(Cause::status(head.status(), head.headers()));
+            return Err(FetchCause::status(head.status(), head.headers()));
         }
         let first = HeaderMap::from_iter([(RANGE, HeaderValue::from_static("bytes=0-0"))]);
         *hop = None;
@@ -130,7 +130,7 @@ impl Fetcher {
             // There is no first byte.
             StatusCode::RANGE_NOT_SATISFIABLE => Ok(Some(0)),
             status if status.is_success() => Ok(length(get.headers())),
-            status => Err(Cause::status(status, get.headers())),
+            status => Err(FetchCause::status(status, get.headers())),
         }
     }
 }

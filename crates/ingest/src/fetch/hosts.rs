@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::Cause;
+use super::FetchCause;
 use super::connections::Connections;
 use super::limits::HostLimits;
 
@@ -54,8 +54,8 @@ impl Hosts {
     /// Before a request to a host, which is named with its port.
     ///
     /// # Errors
-    /// [`Cause::Away`] while it gets none.
-    pub(super) fn enter(&self, name: String, limits: HostLimits) -> Result<Ticket, Cause> {
+    /// [`FetchCause::Away`] while it gets none.
+    pub(super) fn enter(&self, name: String, limits: HostLimits) -> Result<Ticket, FetchCause> {
         let (mut hosts, mut is_trial) = (self.failed.lock(), false);
         if let Some(host) = hosts.get_mut(&name)
             && let Some((until, _)) = host.away
@@ -63,7 +63,7 @@ impl Hosts {
             let rest = until.saturating_duration_since(Instant::now());
             if host.is_tried || !rest.is_zero() {
                 let (failures, why) = (host.failures, host.why.clone());
-                return Err(Cause::Away {
+                return Err(FetchCause::Away {
                     host: name,
                     failures,
                     why,
@@ -91,7 +91,7 @@ impl Ticket {
     }
 
     /// The host did not answer, or said that it cannot.
-    pub(super) fn failed(self, cause: &Cause) {
+    pub(super) fn failed(self, cause: &FetchCause) {
         if self.name.len() > MOST_NAME_BYTES {
             return;
         }
@@ -114,7 +114,7 @@ impl Ticket {
             None => return,
         };
         let pause_now = match cause {
-            Cause::Status { retry_after: Some(wanted), .. } => pause.max((*wanted).min(self.limits.most)),
+            FetchCause::Status { retry_after: Some(wanted), .. } => pause.max((*wanted).min(self.limits.most)),
             _ => pause,
         };
         host.away = Some((Instant::now() + pause_now, pause));

@@ -11,7 +11,7 @@ use queuekeeper_store::{Algorithm, Digests, Hashers};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use super::{Cause, Expected, algorithms};
+use super::{Expected, FetchCause, algorithms};
 use crate::file_root::{self, FileRoot, Partial};
 
 /// How many chunks of the network may wait for the disk. One has some hundred kilobytes at most.
@@ -163,16 +163,16 @@ impl Sink {
 
     /// The digests of all that has come, compared with what was expected. Afterwards the file is published, begun again
     /// or given up.
-    pub(super) fn check(&mut self, expected: &Expected) -> Result<Digests, Cause> {
+    pub(super) fn check(&mut self, expected: &Expected) -> Result<Digests, FetchCause> {
         let State::Idle(idle) = &mut self.state else {
-            return Err(Cause::Disk(io::Error::other("the file could not be written before")));
+            return Err(FetchCause::Disk(io::Error::other("the file could not be written before")));
         };
         let digests = std::mem::replace(&mut idle.hashers, Halves::new(&[])).finish();
         if let Some(expected) = expected.size.filter(|size| *size != self.bytes) {
-            return Err(Cause::Size { expected, found: self.bytes });
+            return Err(FetchCause::Size { expected, found: self.bytes });
         }
         match expected.digests.difference(&digests) {
-            Some((expected, found)) => Err(Cause::Digest { expected: expected.clone(), found: found.clone() }),
+            Some((expected, found)) => Err(FetchCause::Digest { expected: expected.clone(), found: found.clone() }),
             None => Ok(digests),
         }
     }

@@ -323,7 +323,7 @@ async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
     // No HTTP at all.
     let (url, server) = serve_raw(b"220 mail.example.edu ESMTP\r\n").await;
     let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Connection(_)), "{error}");
+    assert!(matches!(error.cause(), FetchCause::Connection(_)), "{error}");
     server.abort();
 }
 

@@ -8,7 +8,7 @@ use queuekeeper_mail::line;
 use queuekeeper_mail::message::{Attached, Body, MailTable};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 use queuekeeper_queue::{BatchReport, Error, Job, LastReport, Queue};
 
 use serde_json::{Value, json};
@@ -115,16 +115,16 @@ impl Before {
 }
 
 /// The words for what has become of jobs, by what the report before says of them.
-const CHANGES: [(Before, Outcome, &str); 9] = [
-    (Before::Failed, Outcome::Failed, "had failed, and have not been completed since"),
-    (Before::Failed, Outcome::Completed, "had failed, and are completed now"),
-    (Before::Failed, Outcome::Deleted, "had failed, and are deleted now"),
-    (Before::Completed, Outcome::Failed, "were completed, and have failed now"),
-    (Before::Completed, Outcome::Completed, "are completed, as before"),
-    (Before::Completed, Outcome::Deleted, "were completed, and are deleted now"),
-    (Before::Unknown, Outcome::Failed, "are not in that report, and have failed"),
-    (Before::Unknown, Outcome::Completed, "are not in that report, and are completed"),
-    (Before::Unknown, Outcome::Deleted, "are deleted, and were not completed before"),
+const CHANGES: [(Before, JobOutcome, &str); 9] = [
+    (Before::Failed, JobOutcome::Failed, "had failed, and have not been completed since"),
+    (Before::Failed, JobOutcome::Completed, "had failed, and are completed now"),
+    (Before::Failed, JobOutcome::Deleted, "had failed, and are deleted now"),
+    (Before::Completed, JobOutcome::Failed, "were completed, and have failed now"),
+    (Before::Completed, JobOutcome::Completed, "are completed, as before"),
+    (Before::Completed, JobOutcome::Deleted, "were completed, and are deleted now"),
+    (Before::Unknown, JobOutcome::Failed, "are not in that report, and have failed"),
+    (Before::Unknown, JobOutcome::Completed, "are not in that report, and are completed"),
+    (Before::Unknown, JobOutcome::Deleted, "are deleted, and were not completed before"),
 ];
 
 /// The outcomes of a batch's jobs as a mail has them.
@@ -135,7 +135,7 @@ pub(crate) struct Outcomes {
     /// Those that were completed with warnings.
     warned: Listed,
     json: [JobsJson; 2],
-    changes: BTreeMap<(Before, Outcome), u64>,
+    changes: BTreeMap<(Before, JobOutcome), u64>,
     table: Table,
     /// The objects of the completed jobs.
     arks: BTreeSet<String>,
@@ -148,10 +148,10 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
     let is_repaired = |job: &JobId| before(*job) == Before::Failed;
     let (repaired, others): (Vec<JobId>, Vec<JobId>) = report.completed.iter().copied().partition(is_repaired);
     let order = [
-        (Outcome::Failed, &report.failed),
-        (Outcome::Completed, &repaired),
-        (Outcome::Deleted, &report.deleted),
-        (Outcome::Completed, &others),
+        (JobOutcome::Failed, &report.failed),
+        (JobOutcome::Completed, &repaired),
+        (JobOutcome::Deleted, &report.deleted),
+        (JobOutcome::Completed, &others),
     ];
     let mut outcomes = Outcomes {
         failed: Listed::default(),
@@ -164,8 +164,8 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
         copies: None,
     };
     let jobs = order.into_iter().flat_map(|(outcome, jobs)| jobs.iter().map(move |job| (outcome, *job)));
-    let jobs: Vec<(Outcome, JobId)> = jobs.collect();
-    let read = |(outcome, job): (Outcome, JobId)| async move { (outcome, job, queue.load_job(job).await) };
+    let jobs: Vec<(JobOutcome, JobId)> = jobs.collect();
+    let read = |(outcome, job): (JobOutcome, JobId)| async move { (outcome, job, queue.load_job(job).await) };
     let mut reads = stream::iter(jobs.into_iter().map(read)).buffered(AT_A_TIME);
     while let Some((outcome, id, read)) = reads.next().await {
         let (line, configuration) = match read {
@@ -182,31 +182,31 @@ pub(crate) async fn collect(queue: &Queue, report: &BatchReport, last: Option<&L
 }
 
 impl Outcomes {
-    fn add(&mut self, outcome: Outcome, before: Before, line: JobLine, configuration: &Value) {
+    fn add(&mut self, outcome: JobOutcome, before: Before, line: JobLine, configuration: &Value) {
         *self.changes.entry((before, outcome)).or_default() += 1;
         let name = match outcome {
-            Outcome::Processing => "Processing",
-            Outcome::Failed => "Failed",
-            Outcome::Completed => "Completed",
-            Outcome::Deleted => "Deleted",
+            JobOutcome::Processing => "Processing",
+            JobOutcome::Failed => "Failed",
+            JobOutcome::Completed => "Completed",
+            JobOutcome::Deleted => "Deleted",
         };
         let JobLine { job, file, local_ids, ark, message } = line.clone();
         self.table.push([job.to_string(), name.to_owned(), before.name().to_owned(), file, local_ids, ark, message]);
         let [failed, completed] = &mut self.json;
         match outcome {
-            Outcome::Failed => failed.push(&line.json(name, configuration)),
-            Outcome::Completed => {
+            JobOutcome::Failed => failed.push(&line.json(name, configuration)),
+            JobOutcome::Completed => {
                 completed.push(&line.json(name, configuration));
                 self.arks.insert(line.ark.clone());
             }
-            Outcome::Processing | Outcome::Deleted => {}
+            JobOutcome::Processing | JobOutcome::Deleted => {}
         }
-        if outcome == Outcome::Completed && !warnings::of(&line.message).is_empty() {
+        if outcome == JobOutcome::Completed && !warnings::of(&line.message).is_empty() {
             self.warned.add(line.clone());
         }
         match (before, outcome) {
-            (_, Outcome::Failed) => self.failed.add(line),
-            (Before::Failed, Outcome::Completed) => self.repaired.add(line),
+            (_, JobOutcome::Failed) => self.failed.add(line),
+            (Before::Failed, JobOutcome::Completed) => self.repaired.add(line),
             _ => {}
         }
     }

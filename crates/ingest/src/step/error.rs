@@ -7,7 +7,7 @@ use queuekeeper_queue as queue;
 use queuekeeper_store::ErrorKind;
 use queuekeeper_store::ocfl::OcflError;
 
-use crate::fetch::{Cause, FetchError};
+use crate::fetch::{FetchCause, FetchError};
 
 /// Why a step was not done.
 #[derive(Debug)]
@@ -89,9 +89,9 @@ impl From<FetchError> for StepError {
     fn from(error: FetchError) -> Self {
         let (why, after) = (error.to_string(), error.retry_after());
         match error.cause() {
-            Cause::Away { .. } => Self::Away { why, after },
-            Cause::Busy { .. } => Self::Busy(why),
-            Cause::Disk(_) => Self::Temporary { why, after },
+            FetchCause::Away { .. } => Self::Away { why, after },
+            FetchCause::Busy { .. } => Self::Busy(why),
+            FetchCause::Disk(_) => Self::Temporary { why, after },
             _ if error.is_temporary() => Self::Temporary { why, after },
             _ => Self::Permanent(why),
         }

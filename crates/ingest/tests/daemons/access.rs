@@ -13,7 +13,7 @@ use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::ItemChange;
 use queuekeeper_queue::id::RequestId;
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::{AccessState, BatchState};
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config};
@@ -293,8 +293,8 @@ async fn a_pause_stops_its_own_queue_only_and_its_end_is_noticed_at_once() {
     let ark = world.object(&[("a.txt", "alpha")]).await;
     daemons.stop().await;
     let now = Timestamp::now();
-    world.queue.pause(Queue::AccessSmall, "tester", "a test", now).await.unwrap();
-    world.queue.pause(Queue::Ingest, "tester", "a test", now).await.unwrap();
+    world.queue.pause(QueueName::AccessSmall, "tester", "a test", now).await.unwrap();
+    world.queue.pause(QueueName::Ingest, "tester", "a test", now).await.unwrap();
     // These look four times a minute: it is the watches that wake them.
     let daemons = world.start_anew(delivering(Settings::default()), SESSION).await;
     let token = json!({"token": "t", "object": ark});
@@ -302,7 +302,7 @@ async fn a_pause_stops_its_own_queue_only_and_its_end_is_noticed_at_once() {
     let began = Instant::now();
     assert_eq!(world.ended_request(LARGE, large).await.0, AccessState::Completed);
     assert_eq!(world.state(SMALL, small).await, Some(AccessState::Pending));
-    let unpause = world.queue.plan_unpause(Queue::AccessSmall, None).await.unwrap();
+    let unpause = world.queue.plan_unpause(QueueName::AccessSmall, None).await.unwrap();
     world.queue.commit(&unpause).await.unwrap();
     assert_eq!(world.ended_request(SMALL, small).await.0, AccessState::Completed);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());

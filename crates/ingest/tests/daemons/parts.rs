@@ -12,7 +12,7 @@ use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::record::ExpansionNote;
-use queuekeeper_queue::state::{BatchState, Outcome};
+use queuekeeper_queue::state::{BatchState, JobOutcome};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -53,7 +53,7 @@ impl World {
     }
 
     /// The files of a batch's jobs with an outcome.
-    async fn files(&self, batch: BatchId, outcome: Outcome) -> Vec<String> {
+    async fn files(&self, batch: BatchId, outcome: JobOutcome) -> Vec<String> {
         let mut files = Vec::new();
         for job in self.queue.batch_report(batch).await.unwrap().of(outcome) {
             let job = self.job(*job).await;
@@ -96,7 +96,7 @@ async fn a_deposit_of_many_rows_becomes_several_batches_that_have_each_row_once(
     ]) {
         let (found, report) = world.ended(*part).await;
         assert_eq!(
-            (found, world.files(*part, Outcome::Completed).await),
+            (found, world.files(*part, JobOutcome::Completed).await),
             (state, files.iter().map(ToString::to_string).collect())
         );
         for job in report.completed {
@@ -144,9 +144,9 @@ async fn a_part_whose_files_are_gone_fetches_the_manifest_again_and_takes_no_oth
         world.deposit_as(&id_of(uuid_of_part(deposit, number)), say).await
     };
     let (right, wrong) = (part(2, &sha256(&all)).await, part(3, &sha256("another")).await);
-    let is_expanded = async || !world.files(right, Outcome::Processing).await.is_empty();
+    let is_expanded = async || !world.files(right, JobOutcome::Processing).await.is_empty();
     eventually(WAIT_LIMIT, "its jobs are created", is_expanded).await;
-    assert_eq!(world.files(right, Outcome::Processing).await, ["f2.txt", "f3.txt"]);
+    assert_eq!(world.files(right, JobOutcome::Processing).await, ["f2.txt", "f3.txt"]);
     let (state, report) = world.ended(wrong).await;
     assert_eq!((state, report.len()), (BatchState::Failed, 0));
     let message = world.queue.load_batch(wrong).await.unwrap().message();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::ManifestProfile;
-use queuekeeper_queue::path::Queue;
+use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
@@ -38,7 +38,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     let (jobs, _) = world.deposit(many.clone()).await;
     eventually(LIMIT, "all jobs are created", async || world.count("pending").await == JOBS).await;
     expanding.stop().await;
-    world.queue.pause(Queue::Ingest, "tester", "a test", Timestamp::now()).await.unwrap();
+    world.queue.pause(QueueName::Ingest, "tester", "a test", Timestamp::now()).await.unwrap();
     let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
     let (batch, _) = world.deposit(file.clone()).await;
     // They look twice a second.
@@ -50,7 +50,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     // These look four times a minute; it is the watch that wakes them.
     let daemons = world.start();
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let unpause = world.queue.plan_unpause(Queue::Ingest, None).await.unwrap();
+    let unpause = world.queue.plan_unpause(QueueName::Ingest, None).await.unwrap();
     world.queue.commit(&unpause).await.unwrap();
     let began = Instant::now();
     eventually(LIMIT, "the batch is taken", async || {

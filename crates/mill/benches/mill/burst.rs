@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::counters::Counter;
-use queuekeeper_catalogue::tasks::Queue;
+use queuekeeper_catalogue::tasks::TaskQueue;
 use queuekeeper_mill::producer::PRODUCER;
 use queuekeeper_testkit::postgres::Postgres;
 
@@ -99,6 +99,6 @@ async fn processed(catalogue: &Catalogue) -> usize {
 async fn is_copied(catalogue: &Catalogue) -> bool {
     let has_ended = catalogue.loop_state(PRODUCER).await.unwrap().is_some_and(|state| state.ended.is_some());
     let figures = catalogue.task_figures().await.unwrap();
-    let copies = |queue| matches!(queue, Queue::DuplicationHigh | Queue::DuplicationLow);
+    let copies = |queue| matches!(queue, TaskQueue::DuplicationHigh | TaskQueue::DuplicationLow);
     has_ended && figures.iter().filter(|of| copies(of.queue)).all(|of| of.waiting == 0)
 }

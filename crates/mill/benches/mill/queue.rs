@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_store::Key;
 use queuekeeper_testkit::postgres::Postgres;
 use tokio::task::JoinSet;
@@ -75,14 +75,14 @@ fn task(key: String) -> NewTask {
         key: Some(Key::new(key.into_bytes()).unwrap()),
         destination: Some("replica".parse().unwrap()),
     };
-    NewTask { queue: Queue::DuplicationLow, subject, source: Some("main".parse().unwrap()) }
+    NewTask { queue: TaskQueue::DuplicationLow, subject, source: Some("main".parse().unwrap()) }
 }
 
 async fn take_and_finish(catalogue: &Catalogue) -> usize {
     let kinds = [TaskKind::Duplicate];
-    let tasks = Tasks { queue: Queue::DuplicationLow, account: ACCOUNT, kinds: &kinds, limit: TENS };
+    let tasks = Tasks { queue: TaskQueue::DuplicationLow, account: ACCOUNT, kinds: &kinds, limit: TENS };
     let taken = catalogue.take_tasks(&tasks, "bench", LEASE).await.unwrap();
-    let done = |task| EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
+    let done = |task| EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: None };
     let ended: Vec<_> = taken.into_iter().map(done).collect();
     assert!(catalogue.end_tasks(&ended).await.unwrap().iter().all(|ours| *ours));
     ended.len()
@@ -221,7 +221,7 @@ impl Costs {
             take,
             scrape: median(async || {
                 drop(catalogue.task_figures().await.unwrap());
-                for queue in Queue::ALL {
+                for queue in TaskQueue::ALL {
                     catalogue.oldest_task(queue, &accounts).await.unwrap();
                 }
             })

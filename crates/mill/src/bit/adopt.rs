@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use queuekeeper_catalogue::bit::ItemRecords;
-use queuekeeper_catalogue::tasks::{Outcome, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskOutcome, TaskSubject};
 use queuekeeper_store::store::{Item, Listed};
 use queuekeeper_store::{Digests, Key};
 use tokio::time::sleep;
@@ -173,7 +173,7 @@ impl Checker {
             match self.read_and_record(place, account, &item, user).await {
                 Ok(done) => return Ok(done),
                 Err(Stop::Failed(why)) => return Ok(Err(why)),
-                Err(Stop::Ended(Processed { outcome: Outcome::Restore(_, why), .. })) => {
+                Err(Stop::Ended(Processed { outcome: TaskOutcome::Restore(_, why), .. })) => {
                     return Ok(Err(format!("it {why}")));
                 }
                 Err(Stop::Ended(_)) => sleep(CHANGING.1).await,

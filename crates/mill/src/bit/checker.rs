@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::{Key, SpaceName, Store};
 
 use super::policy::ProofPolicy;
@@ -40,7 +40,11 @@ pub(super) struct CheckedSpace {
 
 impl Checker {
     /// Where a task checks; how it ends, where it may not begin now.
-    pub(super) fn place(&self, subject: &TaskSubject, lease: &Lease) -> Result<Result<CheckedSpace, Outcome>, String> {
+    pub(super) fn place(
+        &self,
+        subject: &TaskSubject,
+        lease: &Lease,
+    ) -> Result<Result<CheckedSpace, TaskOutcome>, String> {
         let account = self.accounts.get(&subject.account);
         let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
@@ -57,7 +61,7 @@ impl Checker {
 /// The check of one item of the space of a task.
 pub(super) fn item_task(of: &TaskSubject, key: Key) -> NewTask {
     let subject = TaskSubject { kind: TaskKind::Bit, key: Some(key), ..of.clone() };
-    NewTask { queue: Queue::BitIntegrity, subject, source: None }
+    NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }
 }
 
 /// Errors of the catalogue, as sentences.

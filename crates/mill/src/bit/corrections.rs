@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use queuekeeper_catalogue::bit::CheckedPart;
-use queuekeeper_catalogue::tasks::{Outcome, TaskSubject};
+use queuekeeper_catalogue::tasks::{TaskOutcome, TaskSubject};
 use queuekeeper_store::Digests;
 use queuekeeper_store::audit::{AuditSink as _, Begun, Change, Intent, Settlement, Subject};
 use queuekeeper_store::store::Item;
@@ -79,7 +79,7 @@ impl Checker {
         let said = |error: queuekeeper_store::audit::SinkError| Stop::Failed(error.to_string());
         match self.catalogue.begin(&intent, LOCKED).await.map_err(said)? {
             Begun::Ours => {}
-            Begun::Busy(_) | Begun::Left(_) => return Err(Outcome::PutOff(CHANGING).into()),
+            Begun::Busy(_) | Begun::Left(_) => return Err(TaskOutcome::PutOff(CHANGING).into()),
         }
         let there = place.store.head(item).await;
         let is_as_seen = matches!(&there, Ok(Some(there)) if there.etag == properties.etag)
@@ -96,7 +96,7 @@ impl Checker {
         };
         self.catalogue.settle(&intent, &settlement).await.map_err(said)?;
         if !is_as_seen {
-            return Err(Outcome::PutOff(CHANGING).into());
+            return Err(TaskOutcome::PutOff(CHANGING).into());
         }
         tracing::info!(%store, %item, user, remedy = remedy.as_str(), %verdict, "recorded the content of the store");
         seen.recorded_by_now(self, place, item).await

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::verdict::{
-    Answer, CheckResult, Conflict, Finding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting, Sources, Verdict,
+    Answer, CheckResult, Conflict, CopyFinding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting, Sources, Verdict,
 };
 
 /// What a look at a copy has found, and whether to look again before that counts.
@@ -46,10 +46,10 @@ struct Recorded<'a> {
 
 impl Recorded<'_> {
     /// What is to be found where only one of both has the copy.
-    fn lacking(&self) -> Option<Finding> {
+    fn lacking(&self) -> Option<CopyFinding> {
         match (self.index, self.audit) {
-            (None, Some(_)) => Some(Finding::IndexWrong),
-            (Some(_), None) => Some(Finding::AuditAbsent),
+            (None, Some(_)) => Some(CopyFinding::IndexWrong),
+            (Some(_), None) => Some(CopyFinding::AuditAbsent),
             (Some(_), Some(_)) | (None, None) => None,
         }
     }
@@ -57,12 +57,12 @@ impl Recorded<'_> {
     /// The verdict where the store has nothing.
     fn gone(&self) -> Verdict {
         let is_agreed = match (self.index, self.audit) {
-            (None, None) => return ended(CheckResult::Nothing, [Finding::Absent], None, []),
+            (None, None) => return ended(CheckResult::Nothing, [CopyFinding::Absent], None, []),
             (Some(index), Some(audit)) => is_same(index, audit) == Some(true),
             (Some(_), None) | (None, Some(_)) => false,
         };
         let repair = Offer { remedy: Remedy::RepairFromCopy, only_by_asking: !is_agreed };
-        let findings = [Finding::ContentMissing].into_iter().chain(self.lacking());
+        let findings = [CopyFinding::ContentMissing].into_iter().chain(self.lacking());
         ended(CheckResult::Failure, findings, None, [repair])
     }
 }
@@ -126,8 +126,8 @@ fn there(seen: &PresentItem<'_>, recorded: &Recorded<'_>) -> Verdict {
             }
             Some(true) | None => return conflict(Conflict::IndexAndAudit, [], []),
             Some(false) => match (seen.equals(index), seen.equals(audit)) {
-                (false, true) => (audit.clone(), Some(Finding::IndexWrong)),
-                (true, false) => (index.clone(), Some(Finding::AuditWrong)),
+                (false, true) => (audit.clone(), Some(CopyFinding::IndexWrong)),
+                (true, false) => (index.clone(), Some(CopyFinding::AuditWrong)),
                 (false, false) if seen.is_other(index, audit) => return changed_outside(None),
                 (true, true) | (false, false) => return conflict(Conflict::IndexAndAudit, [], []),
             },
@@ -149,22 +149,22 @@ fn unrecorded(seen: &PresentItem<'_>) -> Verdict {
         return conflict(Conflict::ContentAndStore, [], []);
     }
     let adopt = Offer { remedy: Remedy::Adopt, only_by_asking: false };
-    ended(CheckResult::Failure, [Finding::NotRecorded], None, [adopt])
+    ended(CheckResult::Failure, [CopyFinding::NotRecorded], None, [adopt])
 }
 
 /// The verdict where the content is another one than recorded, and the store says so, too.
-fn changed_outside(of_record: Option<Finding>) -> Verdict {
+fn changed_outside(of_record: Option<CopyFinding>) -> Verdict {
     let offers = [Remedy::AcceptChange, Remedy::RepairFromCopy].map(|remedy| Offer { remedy, only_by_asking: true });
-    let findings = [Finding::ChangedOutside].into_iter().chain(of_record);
+    let findings = [CopyFinding::ChangedOutside].into_iter().chain(of_record);
     ended(CheckResult::Failure, findings, None, offers)
 }
 
 /// The verdict by what was seen and what is right, with what is wrong with the record.
-fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<Finding>) -> Verdict {
+fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<CopyFinding>) -> Verdict {
     let (content, store, consistent) = (seen.is_content(record), seen.is_store(record), seen.is_consistent());
     match (content, store, consistent) {
         (Some(true), Some(false), _) | (Some(true), _, Some(false)) => {
-            proven(Proof::Read, Some(Finding::StoreChecksumWrong), of_record)
+            proven(Proof::Read, Some(CopyFinding::StoreChecksumWrong), of_record)
         }
         (Some(true), Some(true) | None, Some(true) | None) => proven(Proof::Read, None, of_record),
         (Some(false), Some(true), Some(true)) | (Some(false), Some(false), Some(false) | None) => {
@@ -175,14 +175,14 @@ fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<Finding>)
         (Some(false), Some(true) | None, Some(false) | None) => {
             let only_by_asking = store.is_none() || of_record.is_some();
             let repair = Offer { remedy: Remedy::RepairFromCopy, only_by_asking };
-            let findings = [Finding::ContentDamaged].into_iter().chain(of_record);
+            let findings = [CopyFinding::ContentDamaged].into_iter().chain(of_record);
             ended(CheckResult::Failure, findings, None, [repair])
         }
         (None, _, Some(false)) => conflict(Conflict::ContentAndStore, of_record, []),
         (None, Some(true), Some(true) | None) => proven(Proof::Provider, None, of_record),
         (None, Some(false), Some(true) | None) => {
             let letter = Offer { remedy: Remedy::WriteToProvider, only_by_asking: true };
-            let findings = [Finding::StoreChecksumDiffers].into_iter().chain(of_record);
+            let findings = [CopyFinding::StoreChecksumDiffers].into_iter().chain(of_record);
             ended(CheckResult::Failure, findings, None, [letter])
         }
         (None, None, Some(true) | None) => ended(CheckResult::Unproven, of_record, None, []),
@@ -190,33 +190,33 @@ fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<Finding>)
 }
 
 /// The verdict where the bytes are proven, with what is wrong nevertheless.
-fn proven(proof: Proof, of_store: Option<Finding>, of_record: Option<Finding>) -> Verdict {
+fn proven(proof: Proof, of_store: Option<CopyFinding>, of_record: Option<CopyFinding>) -> Verdict {
     let findings: BTreeSet<_> = of_store.into_iter().chain(of_record).collect();
     if findings.is_empty() {
-        return ended(CheckResult::Success, [Finding::Proven], Some(proof), []);
+        return ended(CheckResult::Success, [CopyFinding::Proven], Some(proof), []);
     }
     let of_store = of_store.into_iter().flat_map(|_wrong| {
         [Remedy::RewriteInPlace, Remedy::WriteToProvider].map(|remedy| Offer { remedy, only_by_asking: true })
     });
     let of_record = of_record.filter(|_wrong| proof == Proof::Read).and_then(|wrong| match wrong {
-        Finding::IndexWrong => Some(Offer { remedy: Remedy::CorrectIndex, only_by_asking: false }),
-        Finding::AuditAbsent => Some(Offer { remedy: Remedy::AppendEvent, only_by_asking: false }),
-        Finding::AuditWrong => Some(Offer { remedy: Remedy::AppendEvent, only_by_asking: true }),
-        Finding::Proven
-        | Finding::ContentDamaged
-        | Finding::StoreChecksumWrong
-        | Finding::StoreChecksumDiffers
-        | Finding::ContentMissing
-        | Finding::NotRecorded
-        | Finding::ChangedOutside
-        | Finding::Absent => None,
+        CopyFinding::IndexWrong => Some(Offer { remedy: Remedy::CorrectIndex, only_by_asking: false }),
+        CopyFinding::AuditAbsent => Some(Offer { remedy: Remedy::AppendEvent, only_by_asking: false }),
+        CopyFinding::AuditWrong => Some(Offer { remedy: Remedy::AppendEvent, only_by_asking: true }),
+        CopyFinding::Proven
+        | CopyFinding::ContentDamaged
+        | CopyFinding::StoreChecksumWrong
+        | CopyFinding::StoreChecksumDiffers
+        | CopyFinding::ContentMissing
+        | CopyFinding::NotRecorded
+        | CopyFinding::ChangedOutside
+        | CopyFinding::Absent => None,
     });
     ended(CheckResult::Failure, findings, Some(proof), of_store.chain(of_record))
 }
 
 fn conflict(
     conflict: Conflict,
-    findings: impl IntoIterator<Item = Finding>,
+    findings: impl IntoIterator<Item = CopyFinding>,
     offers: impl IntoIterator<Item = Offer>,
 ) -> Verdict {
     ended(CheckResult::Error(conflict), findings, None, offers)
@@ -225,7 +225,7 @@ fn conflict(
 /// A verdict. What is not proven is a failure where there is a finding.
 fn ended(
     result: CheckResult,
-    findings: impl IntoIterator<Item = Finding>,
+    findings: impl IntoIterator<Item = CopyFinding>,
     proof: Option<Proof>,
     offers: impl IntoIterator<Item = Offer>,
 ) -> Verdict {
@@ -241,12 +241,12 @@ fn next(verdict: &Verdict, is_unread: bool, look: Look) -> Next {
     let wait = if look.is_last_round { Next::End } else { Next::Later };
     let again = if look.is_second { Next::End } else { Next::Read };
     let read_or = |other| if is_unread && look.may_read { Next::Read } else { other };
-    let after = |finding: &Finding| match finding {
-        Finding::Proven | Finding::Absent | Finding::StoreChecksumWrong => Next::End,
-        Finding::IndexWrong | Finding::AuditWrong | Finding::AuditAbsent => read_or(Next::End),
-        Finding::ContentDamaged => again,
-        Finding::StoreChecksumDiffers => read_or(wait),
-        Finding::ContentMissing | Finding::NotRecorded | Finding::ChangedOutside => wait,
+    let after = |finding: &CopyFinding| match finding {
+        CopyFinding::Proven | CopyFinding::Absent | CopyFinding::StoreChecksumWrong => Next::End,
+        CopyFinding::IndexWrong | CopyFinding::AuditWrong | CopyFinding::AuditAbsent => read_or(Next::End),
+        CopyFinding::ContentDamaged => again,
+        CopyFinding::StoreChecksumDiffers => read_or(wait),
+        CopyFinding::ContentMissing | CopyFinding::NotRecorded | CopyFinding::ChangedOutside => wait,
     };
     match verdict.result {
         CheckResult::Success | CheckResult::Unproven | CheckResult::Nothing => Next::End,

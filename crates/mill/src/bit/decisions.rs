@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, RepairStarted, span};
 use queuekeeper_catalogue::repairs::NewRepair;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, said};
@@ -79,19 +79,19 @@ impl Processor for Decider {
 
 impl Decider {
     async fn decide(&self, subject: &TaskSubject, lease: &Lease) -> Result<Processed, Stop> {
-        let Some(known) = self.known(subject).await? else { return Ok(Outcome::Done.into()) };
+        let Some(known) = self.known(subject).await? else { return Ok(TaskOutcome::Done.into()) };
         let start = match known.plan {
             Plan::Record(remedy) => {
                 let part = self.0.correct(subject, remedy, MILL, lease).await?;
                 let is_wrong = part.items.iter().any(|item| item.wrong.is_some());
-                let outcome = if is_wrong { Outcome::PutOff(AGAIN) } else { Outcome::Done };
+                let outcome = if is_wrong { TaskOutcome::PutOff(AGAIN) } else { TaskOutcome::Done };
                 return Ok(Processed { checked: Some(part), ..outcome.into() });
             }
             Plan::Repair(start) => start,
         };
         let why = match start {
             RepairStart::Automatic => match self.start(subject, &known).await? {
-                RepairStarted::Started | RepairStarted::Open => return Ok(Outcome::Done.into()),
+                RepairStarted::Started | RepairStarted::Open => return Ok(TaskOutcome::Done.into()),
                 RepairStarted::TooMany => AskFor::TooMany.to_string(),
                 RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
                 RepairStarted::Cooling => format!("it was repaired automatically within {}", span(COOLDOWN)),
@@ -101,7 +101,7 @@ impl Decider {
         };
         let Known { item, error: BitError { store, detail, .. }, .. } = &known;
         tracing::info!(%store, %item, detail, why, "a bit error waits for a decision");
-        Ok(Outcome::PutOff(AGAIN).into())
+        Ok(TaskOutcome::PutOff(AGAIN).into())
     }
 
     /// What is known to be wrong with a copy.
@@ -127,7 +127,7 @@ impl Decider {
         let (remedy, most_a_day) = (Remedy::RepairFromCopy.as_str(), Some(MOST_A_DAY));
         let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day };
         let subject = TaskSubject { kind: TaskKind::Repair, ..subject.clone() };
-        let task = NewTask { queue: Queue::BitError, subject, source: None };
+        let task = NewTask { queue: TaskQueue::BitError, subject, source: None };
         self.0.catalogue.start_repair(&new, task).await.map_err(said)
     }
 }

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::bit::CheckedAmount;
 use queuekeeper_catalogue::counters::{Counter, Figures};
 use queuekeeper_catalogue::loops::Morsel;
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::{Catalogue, Error};
 use queuekeeper_store::StoreName;
 
@@ -97,7 +97,7 @@ pub async fn forecast(
     }
     let (figures, pauses) = (catalogue.counters().await?, catalogue.pauses().await?);
     let is_paused =
-        |account: &str, store: &StoreName| pauses.iter().any(|pause: &Pause| pause.scope.stops(account, [store]));
+        |account: &str, store: &StoreName| pauses.iter().any(|pause: &MillPause| pause.scope.stops(account, [store]));
     let mut parts = Vec::new();
     for run in &runs {
         let (_, items, bytes) = catalogue.bit_pages_left(run.id).await?;

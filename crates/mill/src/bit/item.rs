@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, ItemRecords};
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
 
@@ -18,7 +18,7 @@ use super::decide::decide;
 use super::evidence;
 use super::intended::is_being_stored;
 use super::look::{self, Reading};
-use super::verdict::{Finding, Look, Next, Sighting, Sources, Verdict};
+use super::verdict::{CopyFinding, Look, Next, Sighting, Sources, Verdict};
 use crate::worker::{CHANGING, Lease, Processed, Processor};
 
 /// How long a check usually waits for the next round.
@@ -65,7 +65,7 @@ impl Processor for ItemChecks {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.0.item_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+        self.0.item_task(task, lease).await.unwrap_or_else(|why| TaskOutcome::Failed(why).into())
     }
 }
 
@@ -78,15 +78,15 @@ impl Checker {
         let key = task.subject.key.clone().ok_or_else(|| "the task names no item".to_owned())?;
         let item = Item::new(place.space.clone(), key);
         let checked = match self.check(&place, &item, task.rounds + 1 >= ROUNDS, lease).await? {
-            Ended::Changing => return Ok(Outcome::PutOff(CHANGING).into()),
-            Ended::Later => return Ok(Outcome::Later(self.round).into()),
-            Ended::NotYet(NotYet { why, after, .. }) => return Ok(Outcome::Restore(after, why).into()),
+            Ended::Changing => return Ok(TaskOutcome::PutOff(CHANGING).into()),
+            Ended::Later => return Ok(TaskOutcome::Later(self.round).into()),
+            Ended::NotYet(NotYet { why, after, .. }) => return Ok(TaskOutcome::Restore(after, why).into()),
             Ended::Checked(checked) => *checked,
         };
         let TaskSubject { account, space, .. } = &task.subject;
         let run = self.catalogue.open_bit_run(account, place.store.name(), space).await.map_err(said)?;
         let (part, follow_ups) = self.part(&task.subject, &place, run, checked).await?;
-        Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
+        Ok(Processed { outcome: TaskOutcome::Done, follow_ups, checked: Some(part) })
     }
 
     /// What is written down of a check, and requested after it.
@@ -102,7 +102,7 @@ impl Checker {
         let mut part = CheckedPart { run, ..CheckedPart::of(account, store.clone(), Vec::new()) };
         let mut follow_ups = Vec::new();
         // A job records what it stores once all of a version is there. What was recorded before is not its work.
-        if verdict.findings.iter().eq([&Finding::NotRecorded])
+        if verdict.findings.iter().eq([&CopyFinding::NotRecorded])
             && is_being_stored(&self.catalogue, &store, &item.item).await?
         {
             part.is_being_stored = true;
@@ -110,7 +110,7 @@ impl Checker {
             if item.wrong.is_some() {
                 let key = Some(item.item.key.clone());
                 let subject = TaskSubject { kind: TaskKind::BitError, key, ..subject.clone() };
-                follow_ups.push(NewTask { queue: Queue::BitError, subject, source: None });
+                follow_ups.push(NewTask { queue: TaskQueue::BitError, subject, source: None });
             }
             part.items.push(item);
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, IndexEntry, ItemRecords, LoneItem, PageEnd};
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome};
 use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Listed};
@@ -49,7 +49,7 @@ impl Processor for PageChecks {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.0.page_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+        self.0.page_task(task, lease).await.unwrap_or_else(|why| TaskOutcome::Failed(why).into())
     }
 }
 
@@ -163,16 +163,18 @@ impl Checker {
         let (subject, name, behind) = (&task.subject, place.store.name(), task.subject.key.as_ref());
         let page = self.catalogue.bit_page(&subject.account, name, &subject.space, behind).await.map_err(said)?;
         // It was done before, or another run has begun.
-        let Some(page) = page else { return Ok(Outcome::Done.into()) };
+        let Some(page) = page else { return Ok(TaskOutcome::Done.into()) };
         let is_limited = self.accounts.get(&subject.account).is_some_and(|account| account.is_cold(name));
         if page.is_behind_others && is_limited {
-            return Ok(Outcome::Restore(TURN, "waits for items that were not read in the last loop".to_owned()).into());
+            return Ok(
+                TaskOutcome::Restore(TURN, "waits for items that were not read in the last loop".to_owned()).into()
+            );
         }
         let range = Range { behind, last: page.last.as_ref(), number: page.number };
         let checked = self.check_page(&place, &range, lease).await?;
         let Checked { right, alone, alone_in_run, skipped, listed, rest, not_yet } = checked;
         if let Some(NotYet { why, after, .. }) = not_yet {
-            return Ok(Outcome::Restore(after, why).into());
+            return Ok(TaskOutcome::Restore(after, why).into());
         }
         let part = CheckedPart {
             run: (!page.is_late).then_some(page.run),
@@ -188,7 +190,7 @@ impl Checker {
             ..CheckedPart::of(subject.account.clone(), name.clone(), right)
         };
         let follow_ups: Vec<NewTask> = alone.into_iter().map(|key| item_task(subject, key)).collect();
-        Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
+        Ok(Processed { outcome: TaskOutcome::Done, follow_ups, checked: Some(part) })
     }
 
     /// Checks the keys of a range, or of its beginning.

@@ -13,9 +13,9 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, NewPage};
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_catalogue::loops::{Advance, Lead, Morsel};
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::proofs::CheckRules;
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject};
 use queuekeeper_store::{Key, StoreName};
 use uuid::Uuid;
 
@@ -151,7 +151,7 @@ impl BitProducer {
     }
 
     /// Ends runs of which all checks have ended: how many, and those that have not, without those that are paused.
-    async fn end_runs(&self, lead: &Lead, pauses: &[Pause]) -> Result<(usize, Vec<BitRun>), String> {
+    async fn end_runs(&self, lead: &Lead, pauses: &[MillPause]) -> Result<(usize, Vec<BitRun>), String> {
         let (mut ended, mut open) = (0, Vec::new());
         for run in self.catalogue.open_bit_runs().await.map_err(said)? {
             let wait_limit = self.wait_limit(&run);
@@ -176,10 +176,10 @@ impl BitProducer {
 
     async fn waiting(&self) -> Result<u64, String> {
         let figures = self.catalogue.task_figures().await.map_err(said)?;
-        Ok(figures.iter().find(|of| of.queue == Queue::BitIntegrity).map_or(0, |of| of.waiting))
+        Ok(figures.iter().find(|of| of.queue == TaskQueue::BitIntegrity).map_or(0, |of| of.waiting))
     }
 
-    async fn begin(&self, lead: &Lead, pauses: &[Pause]) -> Result<Step, String> {
+    async fn begin(&self, lead: &Lead, pauses: &[MillPause]) -> Result<Step, String> {
         let figures = self.catalogue.counters().await.map_err(said)?;
         let mut morsels = Vec::new();
         for account in self.accounts.values() {
@@ -275,7 +275,7 @@ fn is_of(run: &BitRun, morsel: &Morsel) -> bool {
     (&run.account, &run.store, &run.space) == (&morsel.account, &morsel.source, &morsel.space)
 }
 
-fn is_paused(pauses: &[Pause], account: &str, store: &StoreName) -> bool {
+fn is_paused(pauses: &[MillPause], account: &str, store: &StoreName) -> bool {
     pauses.iter().any(|pause| pause.scope.stops(account, [store]))
 }
 
@@ -288,5 +288,5 @@ fn report(run: &BitRun) -> NewTask {
         key: None,
         destination: Some(run.store.clone()),
     };
-    NewTask { queue: Queue::BitReport, subject, source: None }
+    NewTask { queue: TaskQueue::BitReport, subject, source: None }
 }

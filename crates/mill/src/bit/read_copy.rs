@@ -1,7 +1,7 @@
 //! A copy that was read just now for what is to be done about it.
 
 use queuekeeper_catalogue::bit::{CheckedPart, ItemRecords};
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_store::Digests;
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::{Item, Properties};
@@ -44,8 +44,8 @@ impl ReadCopy {
                 Reading::Read { content, store } => {
                     (sources.content, sources.store) = (Sighting::Present(content), Sighting::Present(store));
                 }
-                Reading::Missing | Reading::Changed => return Err(Outcome::PutOff(CHANGING).into()),
-                Reading::NotYet(NotYet { why, after, .. }) => return Err(Outcome::Restore(after, why).into()),
+                Reading::Missing | Reading::Changed => return Err(TaskOutcome::PutOff(CHANGING).into()),
+                Reading::NotYet(NotYet { why, after, .. }) => return Err(TaskOutcome::Restore(after, why).into()),
                 Reading::Archived => return Err(Stop::Failed(format!("{item} in {}: {ARCHIVED}", store.name()))),
                 Reading::Unreadable(why) | Reading::Failed(why) => return Err(Stop::Failed(why)),
             }
@@ -53,7 +53,7 @@ impl ReadCopy {
         // Between a change and its record, the one who looks finds both apart.
         let is_changing = catalogue.is_changing(store.name(), item).await?;
         if is_changing || catalogue.records_of_item(store.name(), item).await? != records {
-            return Err(Outcome::PutOff(CHANGING).into());
+            return Err(TaskOutcome::PutOff(CHANGING).into());
         }
         Ok(Self { sources, properties, records })
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use queuekeeper_catalogue::repair_stops::MOST_A_DAY;
 
 use super::decide::is_same;
-use super::verdict::{CheckResult, Finding, Fixity, Remedy, Sighting, Sources, Verdict};
+use super::verdict::{CheckResult, CopyFinding, Fixity, Remedy, Sighting, Sources, Verdict};
 
 /// Who starts the repairs at a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,11 +101,11 @@ pub fn start(verdict: &Verdict, limits: &RepairLimits) -> RepairStart {
     };
     let has = |finding| verdict.findings.contains(&finding);
     let is_of_record = || verdict.findings.iter().any(|finding| finding.is_of_record());
-    let why = if has(Finding::ChangedOutside) {
+    let why = if has(CopyFinding::ChangedOutside) {
         AskFor::ChangedOutside
     } else if matches!(verdict.result, CheckResult::Error(_)) {
         AskFor::Conflict
-    } else if offer.only_by_asking && (has(Finding::ContentMissing) || is_of_record()) {
+    } else if offer.only_by_asking && (has(CopyFinding::ContentMissing) || is_of_record()) {
         AskFor::Records
     } else if offer.only_by_asking {
         AskFor::NoChecksum

@@ -19,7 +19,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use queuekeeper_catalogue::asides::NewAside;
 use queuekeeper_catalogue::brake::{BrakeLimit, Braked};
 use queuekeeper_catalogue::repairs::{Repair, RepairEnd};
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskSubject};
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put};
 use queuekeeper_store::{Digests, Error, ErrorKind, Store};
 
@@ -143,7 +143,7 @@ impl Repairer {
     async fn check_stops(&self, place: &CheckedSpace, repair: &Repair) -> Result<(), Stop> {
         let may_wait = repair.is_automatic && repair.source.is_none();
         if may_wait && self.checker.catalogue.are_repairs_stopped(place.store.name()).await? {
-            return Err(Outcome::PutOff(STOPPED).into());
+            return Err(TaskOutcome::PutOff(STOPPED).into());
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Repairer {
             return Err(wait.into());
         }
         let reasons = if reasons.is_empty() { "no other store has it".to_owned() } else { reasons.join("; ") };
-        let outcome = Outcome::Failed(format!("{NO_GOOD_COPY}: {reasons}"));
+        let outcome = TaskOutcome::Failed(format!("{NO_GOOD_COPY}: {reasons}"));
         Err(Stop::Ended(Processed { follow_ups: checks, ..outcome.into() }))
     }
 
@@ -250,7 +250,7 @@ impl Repairer {
                 Ok(())
             }
             // It was done, and is read back once its record has followed.
-            Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Err(Outcome::PutOff(CHANGING).into()),
+            Err(Error { kind: ErrorKind::Unrecorded(_), .. }) => Err(TaskOutcome::PutOff(CHANGING).into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -277,7 +277,7 @@ impl Repairer {
         let answer = self.checker.catalogue.put_aside(&of, &new, limit).await?;
         let answer = answer.ok_or_else(|| format!("earlier content of {item} that was kept aside is being removed"))?;
         if !answer.is_allowed {
-            return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
+            return Err(TaskOutcome::Held(asides::too_many(&of, &answer)).into());
         }
         store.create_space(&aside.space).await?;
         // A worker that died after this has put it there.
@@ -308,14 +308,14 @@ impl Repairer {
         let store = place.store.name();
         self.checker.catalogue.end_repair(store, item, end, &verdict.to_string()).await?;
         let part = seen.part(&task.subject.account, place, item, verdict);
-        Ok(Processed { checked: Some(part), ..Outcome::Done.into() })
+        Ok(Processed { checked: Some(part), ..TaskOutcome::Done.into() })
     }
 }
 
 /// The end of a task whose item is to be checked instead.
 fn checked_again(subject: &TaskSubject) -> Processed {
     let check: Vec<NewTask> = subject.key.clone().map(|key| item_task(subject, key)).into_iter().collect();
-    Processed { follow_ups: check, ..Outcome::Done.into() }
+    Processed { follow_ups: check, ..TaskOutcome::Done.into() }
 }
 
 fn with_progress(chunks: Chunks, lease: &Lease) -> Chunks {

@@ -13,7 +13,7 @@ use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, LeftItem, LoggedCheck, NewReport, SealHead};
-use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind, TaskState, TaskSubject};
+use queuekeeper_catalogue::tasks::{TakenTask, TaskKind, TaskOutcome, TaskState, TaskSubject};
 use queuekeeper_store::Key;
 use queuekeeper_store::store::{Chunks, Item};
 use serde_json::json;
@@ -25,7 +25,7 @@ use super::policy::ProofPolicy;
 use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
 use super::seals::{PreviousSeal, SealDocument, write};
-use super::verdict::{CheckResult, Finding, Proof};
+use super::verdict::{CheckResult, CopyFinding, Proof};
 use crate::worker::{Lease, Processed, Processor};
 
 /// Why items are skipped.
@@ -55,7 +55,7 @@ impl Processor for Reporter {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.report(&task.subject, lease).await.unwrap_or_else(Outcome::Failed).into()
+        self.report(&task.subject, lease).await.unwrap_or_else(TaskOutcome::Failed).into()
     }
 }
 
@@ -143,7 +143,7 @@ impl Checks {
 
 impl Reporter {
     /// Reports on all runs of a space that have ended and have no report.
-    async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<Outcome, String> {
+    async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<TaskOutcome, String> {
         let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
         let next = async || {
             let run = self.checker.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
@@ -151,7 +151,7 @@ impl Reporter {
         };
         loop {
             self.checker.store_seals(subject, lease).await?;
-            let Some(run) = next().await? else { return Ok(Outcome::Done) };
+            let Some(run) = next().await? else { return Ok(TaskOutcome::Done) };
             self.report_on(&run, subject, lease).await?;
         }
     }
@@ -277,7 +277,7 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
         Statement::None | Statement::Missing | Statement::Same => None,
     };
     let bytes = [&row.content, &row.provider, &row.index, &row.audit].into_iter().find_map(size).unwrap_or(0);
-    let has = |finding: Finding| row.findings.iter().any(|name| name == finding.as_str());
+    let has = |finding: CopyFinding| row.findings.iter().any(|name| name == finding.as_str());
     let part = if row.result == CheckResult::Unproven.as_str() && !row.detail.is_empty() {
         coverage.unread.entry(row.detail.clone()).or_default()
     } else if row.result == CheckResult::Unproven.as_str() {
@@ -288,9 +288,9 @@ fn add(coverage: &mut Coverage, row: &ReportRow) {
             Some(Proof::Provider) => &mut coverage.provider,
             None => &mut coverage.unproven,
         }
-    } else if has(Finding::ContentMissing) {
+    } else if has(CopyFinding::ContentMissing) {
         &mut coverage.missing
-    } else if has(Finding::NotRecorded) {
+    } else if has(CopyFinding::NotRecorded) {
         &mut coverage.foreign
     } else {
         &mut coverage.failed

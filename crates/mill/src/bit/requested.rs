@@ -4,7 +4,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::BitError;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::NewRepair;
-use queuekeeper_catalogue::tasks::{NewTask, Queue, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskQueue, TaskSubject};
 use queuekeeper_store::StoreName;
 
 use super::kept::verdict_of;
@@ -83,6 +83,6 @@ pub async fn request_remedy(
     let content = evidence.content.as_deref().or(evidence.provider.as_deref());
     let (account, remedy) = (&*account.name, remedy.as_str());
     let new = NewRepair { account, store, item, user, reason, remedy, content, most_a_day: None };
-    let task = NewTask { queue: Queue::BitError, subject, source: source.cloned() };
+    let task = NewTask { queue: TaskQueue::BitError, subject, source: source.cloned() };
     Ok(catalogue.start_repair(&new, task).await?)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::bit::{CheckedPart, RequestedPart};
-use queuekeeper_catalogue::tasks::{Outcome, TakenTask, TaskKind};
+use queuekeeper_catalogue::tasks::{TakenTask, TaskKind, TaskOutcome};
 use queuekeeper_store::Key;
 use queuekeeper_store::archive::NotYet;
 use queuekeeper_store::store::Item;
@@ -34,7 +34,7 @@ impl Processor for RequestedChecks {
     }
 
     async fn process(&self, task: &TakenTask, lease: &Lease) -> Processed {
-        self.0.requested_task(task, lease).await.unwrap_or_else(|why| Outcome::Failed(why).into())
+        self.0.requested_task(task, lease).await.unwrap_or_else(|why| TaskOutcome::Failed(why).into())
     }
 }
 
@@ -60,12 +60,12 @@ impl Checker {
         let item = Item::new(place.space.clone(), key.clone());
         let checked = match self.check(place, &item, true, lease).await? {
             Ended::Checked(checked) => *checked,
-            Ended::NotYet(NotYet { why, after, .. }) => return Ok(Outcome::Restore(after, why).into()),
-            Ended::Changing | Ended::Later => return Ok(Outcome::PutOff(CHANGING).into()),
+            Ended::NotYet(NotYet { why, after, .. }) => return Ok(TaskOutcome::Restore(after, why).into()),
+            Ended::Changing | Ended::Later => return Ok(TaskOutcome::PutOff(CHANGING).into()),
         };
         let (part, follow_ups) = self.part(&task.subject, place, None, checked).await?;
         let part = CheckedPart { requested: Some(RequestedPart::default()), ..part };
-        Ok(Processed { outcome: Outcome::Done, follow_ups, checked: Some(part) })
+        Ok(Processed { outcome: TaskOutcome::Done, follow_ups, checked: Some(part) })
     }
 
     async fn requested_page(&self, task: &TakenTask, place: &CheckedSpace, lease: &Lease) -> Result<Processed, String> {
@@ -73,20 +73,20 @@ impl Checker {
         let requested =
             self.catalogue.requested_check(&subject.account, store, &subject.space, None).await.map_err(said)?;
         let Some(requested) = requested.filter(|requested| !requested.is_listed) else {
-            return Ok(Outcome::Done.into());
+            return Ok(TaskOutcome::Done.into());
         };
         if requested.pending >= MOST_ALONE {
-            return Ok(Outcome::PutOff(WAIT).into());
+            return Ok(TaskOutcome::PutOff(WAIT).into());
         }
         let range = Range { behind: requested.marker.as_ref(), last: None, number: 0 };
         let page = self.check_page(place, &range, lease).await?;
         if let Some(NotYet { why, after, .. }) = page.not_yet {
-            return Ok(Outcome::Restore(after, why).into());
+            return Ok(TaskOutcome::Restore(after, why).into());
         }
         let part = CheckedPart {
             requested: Some(RequestedPart { is_of_space: true, rest: page.rest, alone: page.alone }),
             ..CheckedPart::of(subject.account.clone(), store.clone(), page.right)
         };
-        Ok(Processed { outcome: Outcome::Done, follow_ups: Vec::new(), checked: Some(part) })
+        Ok(Processed { outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: Some(part) })
     }
 }

@@ -61,7 +61,7 @@ pub struct Look {
 
 /// What a look at a copy has found. Named by their rows in the table of the `DuraCloud` Mill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Finding {
+pub enum CopyFinding {
     /// The content is what the record says.
     Proven,
     /// The content is not what the record says.
@@ -86,7 +86,7 @@ pub enum Finding {
     Absent,
 }
 
-impl Finding {
+impl CopyFinding {
     /// All of them, in the order of their rows.
     pub const ALL: [Self; 11] = [
         Self::Proven,
@@ -166,7 +166,7 @@ impl Finding {
 }
 
 /// As words of a sentence.
-impl fmt::Display for Finding {
+impl fmt::Display for CopyFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(self.words().1)
     }
@@ -336,8 +336,8 @@ pub struct Offer {
 pub struct Verdict {
     /// How it ended.
     pub result: CheckResult,
-    /// What was found. Of a success this is [`Finding::Proven`] alone, of nothing [`Finding::Absent`] alone.
-    pub findings: BTreeSet<Finding>,
+    /// What was found. Of a success this is [`CopyFinding::Proven`] alone, of nothing [`CopyFinding::Absent`] alone.
+    pub findings: BTreeSet<CopyFinding>,
     /// How the bytes were proven to be what the record says; `None` where they were not. A failure may have one: what
     /// is wrong then is the record, or the checksum of the store.
     pub proof: Option<Proof>,

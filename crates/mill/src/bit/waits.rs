@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::pauses::Pause;
+use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::repair_stops::{COOLDOWN, MOST_A_DAY, RepairStop, span};
 use queuekeeper_catalogue::repairs::Repair;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind, TaskState};
@@ -106,7 +106,7 @@ pub struct Wait {
 pub struct Waits<'a> {
     catalogue: &'a Catalogue,
     stops: Vec<RepairStop>,
-    pauses: Vec<Pause>,
+    pauses: Vec<MillPause>,
     now: Timestamp,
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use queuekeeper_catalogue::asides::NewAside;
 use queuekeeper_catalogue::brake::Braked;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_store::store::{Chunks, Condition, Item, Properties, Put, Store};
 use queuekeeper_store::{Digest, Digests, Error, ErrorKind, Hashers, Key};
 
@@ -25,8 +25,8 @@ const STORING: Duration = Duration::from_mins(10);
 impl Duplicator {
     pub(super) async fn space(&self, places: &Places<'_>) -> Processed {
         match self.space_in(places).await {
-            Ok(()) => Outcome::Done.into(),
-            Err(why) => Outcome::Failed(why).into(),
+            Ok(()) => TaskOutcome::Done.into(),
+            Err(why) => TaskOutcome::Failed(why).into(),
         }
     }
 
@@ -49,7 +49,7 @@ impl Duplicator {
     pub(super) async fn item(&self, task: &TakenTask, places: &Places<'_>, key: &Key, lease: &Lease) -> Processed {
         let item = Item::new(places.space.clone(), key.clone());
         match self.item_in(task, places, &item, lease).await {
-            Ok(()) => Outcome::Done.into(),
+            Ok(()) => TaskOutcome::Done.into(),
             Err(stop) => stop.into(),
         }
     }
@@ -149,7 +149,7 @@ impl Duplicator {
         let age =
             age.ok_or_else(|| format!("the deletion of {item} in {} is not in the audit log", places.source.name()))?;
         if let Some(left) = self.delete_after.checked_sub(age).filter(|left| !left.is_zero()) {
-            return Err(Outcome::PutOff(left).into());
+            return Err(TaskOutcome::PutOff(left).into());
         }
         self.keep(task, places, item, old, "delete").await?;
         match places.destination.delete(item, Some(&old.etag)).await {
@@ -176,7 +176,7 @@ impl Duplicator {
         let answer = self.catalogue.put_aside(&of, &new, limit).await?;
         let answer = answer.ok_or_else(|| format!("earlier content of {item} that was kept aside is being removed"))?;
         if !answer.is_allowed {
-            return Err(Outcome::Held(asides::too_many(&of, &answer)).into());
+            return Err(TaskOutcome::Held(asides::too_many(&of, &answer)).into());
         }
         store.create_space(&aside.space).await?;
         // A worker that died after this has put it there.
@@ -237,7 +237,7 @@ impl Duplicator {
         } else if let Some(error) = self.catalogue.bit_error(source, item).await? {
             format!("the content in {source} is not copied until bit error {} is resolved: {}", error.id, error.detail)
         } else if is_being_stored(&self.catalogue, source, item).await? {
-            return Err(Outcome::PutOff(STORING).into());
+            return Err(TaskOutcome::PutOff(STORING).into());
         } else {
             return Ok(());
         };
@@ -250,10 +250,10 @@ impl Duplicator {
             Ok(true) => {
                 let destination = Some(places.source.name().clone());
                 let subject = TaskSubject { kind: TaskKind::Bit, destination, ..task.subject.clone() };
-                let check = NewTask { queue: Queue::BitIntegrity, subject, source: None };
-                Stop::Ended(Processed { outcome: Outcome::Failed(why), follow_ups: vec![check], checked: None })
+                let check = NewTask { queue: TaskQueue::BitIntegrity, subject, source: None };
+                Stop::Ended(Processed { outcome: TaskOutcome::Failed(why), follow_ups: vec![check], checked: None })
             }
-            Ok(false) => Outcome::PutOff(CHANGING).into(),
+            Ok(false) => TaskOutcome::PutOff(CHANGING).into(),
             Err(error) => error.into(),
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{Outcome, TakenTask};
+use queuekeeper_catalogue::tasks::{TakenTask, TaskOutcome};
 use queuekeeper_store::store::Item;
 use queuekeeper_store::{Key, Store};
 
@@ -79,7 +79,7 @@ pub(super) async fn wait(
     task: &TakenTask,
     places: &Places<'_>,
     item: &Item,
-) -> Result<Option<Outcome>, String> {
+) -> Result<Option<TaskOutcome>, String> {
     let Some(of) = inventory(item.key.as_bytes()) else { return Ok(None) };
     let declaration = [of.object, b"0=ocfl_object_"].concat();
     let declared = places.source.list(&places.space, &declaration, None).next().await;
@@ -90,7 +90,7 @@ pub(super) async fn wait(
         return Ok(None);
     }
     let age = Timestamp::now().duration_since(task.created).unsigned_abs();
-    Ok(Some(Outcome::PutOff((age / 4).clamp(WAITS.0, WAITS.1))))
+    Ok(Some(TaskOutcome::PutOff((age / 4).clamp(WAITS.0, WAITS.1))))
 }
 
 async fn is_ready(catalogue: &Catalogue, places: &Places<'_>, item: &Item, of: &Inventory<'_>) -> Result<bool, String> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_store::ErrorKind;
 use queuekeeper_store::archive::NotYet;
 
@@ -29,7 +29,7 @@ impl From<String> for Stop {
 impl From<queuekeeper_store::Error> for Stop {
     fn from(error: queuekeeper_store::Error) -> Self {
         match error.kind {
-            ErrorKind::NotYet(NotYet { why, after, .. }) => Outcome::Restore(after, why).into(),
+            ErrorKind::NotYet(NotYet { why, after, .. }) => TaskOutcome::Restore(after, why).into(),
             _ => Self::Failed(error.to_string()),
         }
     }
@@ -41,8 +41,8 @@ impl From<queuekeeper_catalogue::Error> for Stop {
     }
 }
 
-impl From<Outcome> for Stop {
-    fn from(outcome: Outcome) -> Self {
+impl From<TaskOutcome> for Stop {
+    fn from(outcome: TaskOutcome) -> Self {
         Self::Ended(outcome.into())
     }
 }
@@ -51,7 +51,7 @@ impl From<Stop> for Processed {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Ended(processed) => processed,
-            Stop::Failed(why) => Outcome::Failed(why).into(),
+            Stop::Failed(why) => TaskOutcome::Failed(why).into(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use queuekeeper_catalogue::asides::{Aside, AsideEnd};
 use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_mill::asides::{Asides, PRODUCER, Removed};
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_store::Item;
@@ -23,7 +23,7 @@ on_all! {
             world.duplicator.delete_after = Duration::from_hours(hours);
             for text in ["one", "two"] {
                 world.put(&main(), true, &item(key), text, "text/plain").await;
-                assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+                assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
             }
         }
         let catalogue = &world.catalogue;

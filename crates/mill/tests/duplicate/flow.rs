@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskOutcome, TaskQueue, Tasks};
 use queuekeeper_mill::audit::{Auditor, FOLLOWER};
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::policy::{Policies, Policy, read_policy};
@@ -52,7 +52,7 @@ on_all! {
         let workers = Workers {
             catalogue: catalogue.clone(),
             processors: vec![Arc::new(auditor()), Arc::new(world.duplicator.clone())],
-            queues: vec![Queue::Audit, Queue::DuplicationHigh],
+            queues: vec![TaskQueue::Audit, TaskQueue::DuplicationHigh],
             accounts: vec!["account1".to_owned()],
             number: 3,
             name: "worker-1".to_owned(),
@@ -98,11 +98,11 @@ on_all! {
         // What the mill wrote, too: other copies may be made of it.
         world.put(&main(), true, &item("a"), "one", "text/plain").await;
         assert_eq!(follow().await.unwrap().tasks, 1);
-        let tasks = Tasks { queue: Queue::Audit, account: "account1", kinds: &[TaskKind::Audit], limit: 10 };
+        let tasks = Tasks { queue: TaskQueue::Audit, account: "account1", kinds: &[TaskKind::Audit], limit: 10 };
         let task = world.catalogue.take_tasks(&tasks, "worker-1", Duration::from_mins(5)).await.unwrap().remove(0);
         let waits = async || {
             let processed = auditor.process(&task, &Lease::unlimited()).await;
-            matches!(processed.outcome, Outcome::PutOff(_)) && processed.follow_ups.is_empty()
+            matches!(processed.outcome, TaskOutcome::PutOff(_)) && processed.follow_ups.is_empty()
         };
         let producer = Producer { policies: policies.clone(), ..loops::producer(&world) };
         assert!(waits().await);
@@ -119,6 +119,6 @@ on_all! {
         policies.set("account1", policy());
         policies.set_unreadable("account1");
         let processed = auditor.process(&task, &Lease::unlimited()).await;
-        assert_eq!((processed.outcome, processed.follow_ups.len()), (Outcome::Done, 1));
+        assert_eq!((processed.outcome, processed.follow_ups.len()), (TaskOutcome::Done, 1));
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_mill::audit::Auditor;
 use queuekeeper_mill::limits::{Hours, StoreLimits};
 use queuekeeper_mill::producer::Producer;
@@ -42,7 +42,7 @@ on_all! {
         world.put(&main(), true, &item("a"), "one", "text/plain").await;
         for store in [main(), replica()] {
             world.limit(&store, &nights(), before);
-            let put_off = Outcome::PutOff(Duration::from_mins(10));
+            let put_off = TaskOutcome::PutOff(Duration::from_mins(10));
             assert_eq!(world.duplicate(Some("a")).await.outcome, put_off, "{store}");
             assert_eq!(world.text(&replica(), &item("a")).await, None);
             let stats = StorageStats {
@@ -67,7 +67,7 @@ on_all! {
         world.limit(&replica(), &nights(), within);
         world.request(Some("b"), replica()).await;
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
-        assert_eq!(world.process().await.outcome, Outcome::Done);
+        assert_eq!(world.process().await.outcome, TaskOutcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("b")).await).as_deref(), Some("two"));
 
         // What waits says so.
@@ -78,7 +78,7 @@ on_all! {
         world.request(Some("c"), replica()).await;
         let task = world.take().await;
         let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
-        assert!(matches!(outcome, Outcome::PutOff(_)), "{outcome:?}");
+        assert!(matches!(outcome, TaskOutcome::PutOff(_)), "{outcome:?}");
         let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
         assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         let (tasks, account, key) = (world.open_tasks(&["c"]).await, &world.duplicator.accounts["account1"], item("c").key);
@@ -91,7 +91,7 @@ on_all! {
         let mut world = world;
         for (key, text) in [("a.tmp", "old"), ("deleted.tmp", "kept"), ("b", "one")] {
             world.put(&main(), true, &item(key), text, "text/plain").await;
-            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
         }
         let leave_out = vec!["*.tmp".parse().unwrap()];
         world.limit(&replica(), &StoreLimits { leave_out, ..StoreLimits::default() }, Timestamp::now);
@@ -110,8 +110,8 @@ on_all! {
                 key: Some(item(key).key),
                 destination: Some(main()),
             };
-            world.catalogue.put_tasks(&[NewTask { queue: Queue::Audit, subject, source: None }]).await.unwrap();
-            let tasks = Tasks { queue: Queue::Audit, account: "account1", kinds: &[TaskKind::Audit], limit: 10 };
+            world.catalogue.put_tasks(&[NewTask { queue: TaskQueue::Audit, subject, source: None }]).await.unwrap();
+            let tasks = Tasks { queue: TaskQueue::Audit, account: "account1", kinds: &[TaskKind::Audit], limit: 10 };
             let taken = world.catalogue.take_tasks(&tasks, "worker-1", Duration::from_mins(5)).await.unwrap();
             let processed = auditor.process(&taken[0], &Lease::unlimited()).await;
             assert_eq!(processed.follow_ups.len(), copies, "{key}");
@@ -120,13 +120,13 @@ on_all! {
         assert_eq!(run(&world, &thorough).await, ["", "b"]);
         // A task that was requested before does nothing to it, either.
         for key in ["a.tmp", "deleted.tmp", "new.tmp"] {
-            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
         }
         for (key, text) in [("a.tmp", Some("old")), ("deleted.tmp", Some("kept")), ("new.tmp", None), ("b", Some("new"))] {
             assert_eq!(text_of(world.text(&replica(), &item(key)).await).as_deref(), text, "{key}");
         }
         world.limit(&replica(), &StoreLimits::default(), Timestamp::now);
-        assert_eq!(world.duplicate(Some("a.tmp")).await.outcome, Outcome::Done);
+        assert_eq!(world.duplicate(Some("a.tmp")).await.outcome, TaskOutcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("a.tmp")).await).as_deref(), Some("new"));
     }
 
@@ -139,7 +139,7 @@ on_all! {
         let copy = async |world: &World| {
             let began = Instant::now();
             for key in ["a", "b", "c"] {
-                assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+                assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
             }
             began.elapsed()
         };
@@ -173,7 +173,7 @@ on_all! {
         for key in ["a", "b"] {
             world.put(&main(), true, &item(key), "content", "text/plain").await;
             world.request(Some(key), near.clone()).await;
-            assert_eq!(world.process().await.outcome, Outcome::Done);
+            assert_eq!(world.process().await.outcome, TaskOutcome::Done);
         }
         let read_from = Some(near.clone());
         world.limit(&main(), &StoreLimits { read_from, ..StoreLimits::default() }, Timestamp::now);
@@ -185,15 +185,15 @@ on_all! {
         world.request(Some("a"), replica()).await;
         let mut taken = world.take().await;
         let outcome = world.duplicator.process(&taken, &Lease::unlimited()).await.outcome;
-        let Outcome::Failed(why) = &outcome else { panic!("{outcome:?}") };
+        let TaskOutcome::Failed(why) = &outcome else { panic!("{outcome:?}") };
         assert!(why.contains("account1.theses/a differs from its record in near"), "{why}");
         assert_eq!(world.text(&replica(), &item("a")).await, None);
         taken.attempts = 2;
-        assert_eq!(world.duplicator.process(&taken, &Lease::unlimited()).await.outcome, Outcome::Done);
+        assert_eq!(world.duplicator.process(&taken, &Lease::unlimited()).await.outcome, TaskOutcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("a")).await).as_deref(), Some("content"));
         // What it has not got any more is read from the source at once.
         world.bare[&near].delete(&item("b"), None).await.unwrap();
-        assert_eq!(world.duplicate(Some("b")).await.outcome, Outcome::Done);
+        assert_eq!(world.duplicate(Some("b")).await.outcome, TaskOutcome::Done);
         assert_eq!(text_of(world.text(&replica(), &item("b")).await).as_deref(), Some("content"));
     }
 }

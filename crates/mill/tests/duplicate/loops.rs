@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_catalogue::brake::BrakeLimit;
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, TaskKind, TaskOutcome, TaskQueue, Tasks};
 use queuekeeper_mill::policy::{Policies, read_policy};
 use queuekeeper_mill::producer::{PRODUCER, Producer, Step};
 use queuekeeper_mill::worker::{Lease, Processor as _};
@@ -33,11 +33,11 @@ pub(super) fn producer(world: &World) -> Producer {
 }
 
 /// The keys of all tasks that wait, each processed; the space has an empty one.
-pub(super) async fn process(world: &World) -> Vec<(String, Outcome)> {
+pub(super) async fn process(world: &World) -> Vec<(String, TaskOutcome)> {
     let mut processed = Vec::new();
     loop {
         let tasks =
-            Tasks { queue: Queue::DuplicationLow, account: "account1", kinds: &[TaskKind::Duplicate], limit: 100 };
+            Tasks { queue: TaskQueue::DuplicationLow, account: "account1", kinds: &[TaskKind::Duplicate], limit: 100 };
         let taken = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap();
         if taken.is_empty() {
             processed.sort_by(|one: &(String, _), other| one.0.cmp(&other.0));
@@ -46,7 +46,7 @@ pub(super) async fn process(world: &World) -> Vec<(String, Outcome)> {
         for task in taken {
             let outcome = world.duplicator.process(&task, &Lease::unlimited()).await.outcome;
             let key = task.subject.key.as_ref().map_or_else(String::new, ToString::to_string);
-            let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
+            let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: None };
             assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
             processed.push((key, outcome));
         }

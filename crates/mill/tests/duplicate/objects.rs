@@ -7,7 +7,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::{CheckedItem, CheckedPart, Evidence, Wrong};
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_mill::copies::{Original, copies, standing, wrong_keys};
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use queuekeeper_store::store::Item;
@@ -53,10 +53,10 @@ impl World {
             key: Some(key.clone()),
             destination: Some(store.clone()),
         };
-        let task = NewTask { queue: Queue::BitIntegrity, subject, source: None };
+        let task = NewTask { queue: TaskQueue::BitIntegrity, subject, source: None };
         self.catalogue.put_tasks(&[task]).await.unwrap();
         let kinds = [TaskKind::Bit];
-        let tasks = Tasks { queue: Queue::BitIntegrity, account: "account1", kinds: &kinds, limit: 1 };
+        let tasks = Tasks { queue: TaskQueue::BitIntegrity, account: "account1", kinds: &kinds, limit: 1 };
         let task = self.catalogue.take_tasks(&tasks, "worker-1", Duration::from_mins(5)).await.unwrap().remove(0);
         let wrong = Wrong { findings: vec!["content_damaged"], detail: "content damaged".to_owned(), observed: None };
         let checked = CheckedItem {
@@ -71,7 +71,7 @@ impl World {
             unread: None,
         };
         let checked = Some(CheckedPart::of("account1".to_owned(), store.clone(), vec![checked]));
-        let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked };
+        let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked };
         assert_eq!(self.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         self.catalogue.bit_error(store, &item).await.unwrap().unwrap().id
     }
@@ -104,8 +104,8 @@ impl World {
             for key in left {
                 let processed = self.duplicate(Some(&key)).await;
                 match processed.outcome {
-                    Outcome::Done => {}
-                    Outcome::PutOff(_) => {
+                    TaskOutcome::Done => {}
+                    TaskOutcome::PutOff(_) => {
                         put_off += 1;
                         again.push(key);
                     }
@@ -135,7 +135,7 @@ on_all! {
         assert!(world.catalogue.record_policy("account1", None, "ada", "copies", policy).await.unwrap());
         assert_eq!(standing(&folders).await, Some((0, 2)));
         for key in ["0=ocfl_1.1", "ocfl_layout.json", "extensions/0003-hash-and-id-n-tuple-storage-layout/config.json"] {
-            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
         }
         let put_off = world.copy_backwards(None, 1).await;
         assert!(put_off >= 4, "{put_off}");

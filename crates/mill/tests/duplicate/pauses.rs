@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::pauses::PauseScope;
-use queuekeeper_catalogue::tasks::{Outcome, Queue, TaskState};
+use queuekeeper_catalogue::tasks::{TaskOutcome, TaskQueue, TaskState};
 use queuekeeper_mill::asides::{Asides, Removed};
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::producer::{PRODUCER, Step};
@@ -43,7 +43,7 @@ on_all! {
         let workers = Workers {
             catalogue: catalogue.clone(),
             processors: vec![Arc::new(world.duplicator.clone())],
-            queues: vec![Queue::DuplicationHigh],
+            queues: vec![TaskQueue::DuplicationHigh],
             accounts: vec!["account1".to_owned()],
             number: 2,
             name: "worker-1".to_owned(),
@@ -134,14 +134,14 @@ on_all! {
         world.limit(&main(), &StoreLimits { read_from, ..StoreLimits::default() }, Timestamp::now);
         world.put(&main(), true, &item("a"), "content", "text/plain").await;
         world.request(Some("a"), near.clone()).await;
-        assert_eq!(world.process().await.outcome, Outcome::Done);
+        assert_eq!(world.process().await.outcome, TaskOutcome::Done);
         // Damage that leaves size and time would be found by whoever reads it.
         let path = world.bare[&near].directory().unwrap().join("account1.theses/a");
         let modified = path.metadata().unwrap().modified().unwrap();
         std::fs::write(&path, "damaged").unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
         world.catalogue.pause(&PauseScope::Store(near), "ada", "it is slow").await.unwrap();
-        assert_eq!(world.duplicate(Some("a")).await.outcome, Outcome::Done);
+        assert_eq!(world.duplicate(Some("a")).await.outcome, TaskOutcome::Done);
         assert_eq!(world.text(&replica(), &item("a")).await.unwrap().0, "content");
     }
 
@@ -149,7 +149,7 @@ on_all! {
         let catalogue = &world.catalogue;
         for text in ["one", "two"] {
             world.put(&main(), true, &item("a"), text, "text/plain").await;
-            assert_eq!(world.duplicate(Some("a")).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some("a")).await.outcome, TaskOutcome::Done);
         }
         let (accounts, stores) = (world.duplicator.accounts.clone(), world.stores.clone());
         let asides = Asides { catalogue: catalogue.clone(), accounts, stores };

@@ -16,7 +16,9 @@ use queuekeeper_catalogue::audit::Events;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::{NewRepair, Repair, RepairEnd};
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{
+    EndedTask, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks,
+};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::item::ROUND;
 use queuekeeper_mill::bit::repairer::Repairer;
@@ -49,7 +51,7 @@ fn task_of(key: &str) -> NewTask {
         key: Some(key.parse().unwrap()),
         destination: Some(main()),
     };
-    NewTask { queue: Queue::BitError, subject, source: None }
+    NewTask { queue: TaskQueue::BitError, subject, source: None }
 }
 
 /// Starts the repair of an item at the source of copies, and takes its task.
@@ -63,14 +65,14 @@ async fn start(world: &World, key: &str, most_a_day: Option<u64>) -> TakenTask {
 }
 
 async fn take(world: &World) -> TakenTask {
-    let tasks = Tasks { queue: Queue::BitError, account: "account1", kinds: &[TaskKind::Repair], limit: 1 };
+    let tasks = Tasks { queue: TaskQueue::BitError, account: "account1", kinds: &[TaskKind::Repair], limit: 1 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
 }
 
 /// Writes the end of a task; one that failed is not tried again.
 async fn end(world: &World, task: TakenTask, processed: &Processed) {
     let outcome = match &processed.outcome {
-        Outcome::Failed(_) => Outcome::Done,
+        TaskOutcome::Failed(_) => TaskOutcome::Done,
         other => other.clone(),
     };
     let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: processed.checked.clone() };
@@ -87,7 +89,7 @@ async fn repair(world: &World, key: &str, most_a_day: Option<u64>) -> Processed 
 /// An item at the source, with its copy.
 async fn put_both(world: &World, key: &str, text: &str) {
     world.put(&main(), true, &item(key), text, "text/plain").await;
-    assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+    assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
 }
 
 async fn newest(world: &World, key: &str) -> Repair {
@@ -141,7 +143,7 @@ on_all! {
         let damaged = has(&world, &main(), &item("a")).await.unwrap().0;
         assert_ne!(damaged, "the content");
         let processed = repair(&world, "a", Some(1)).await;
-        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&Outcome::Done, 0));
+        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&TaskOutcome::Done, 0));
         let checked = &processed.checked.unwrap().items[0];
         assert_eq!((checked.result, checked.proof), ("success", Some("read")));
         assert_repaired(&world, "a", "the content", &damaged).await;
@@ -153,7 +155,7 @@ on_all! {
 
         put_both(&world, "b", "gone").await;
         world.bare[&main()].delete(&item("b"), None).await.unwrap();
-        assert_eq!(repair(&world, "b", None).await.outcome, Outcome::Done);
+        assert_eq!(repair(&world, "b", None).await.outcome, TaskOutcome::Done);
         assert_eq!(has(&world, &main(), &item("b")).await, Some(plain("gone")));
         assert_eq!(asides(&world, "b").await, []);
         assert_eq!(newest(&world, "b").await.ended.unwrap().1, RepairEnd::Repaired);
@@ -166,7 +168,7 @@ on_all! {
         let damaged = has(&world, &main(), &item("rotten")).await;
         world.put(&replica(), false, &item("rotten"), "the c0ntent", "text/plain").await;
         let processed = repair(&world, "rotten", None).await;
-        let Outcome::Failed(why) = &processed.outcome else { panic!("{processed:?}") };
+        let TaskOutcome::Failed(why) = &processed.outcome else { panic!("{processed:?}") };
         assert!(why.contains("replica has other content than recorded for it"), "{why}");
         let [check] = &processed.follow_ups[..] else { panic!("{processed:?}") };
         assert_eq!((check.subject.kind, &check.subject.destination), (TaskKind::Bit, &Some(replica())));
@@ -176,12 +178,12 @@ on_all! {
 
         // What is right by now is left alone, and what has no open repair as well.
         put_both(&world, "healthy", "the content").await;
-        assert_eq!(repair(&world, "healthy", None).await.outcome, Outcome::Done);
+        assert_eq!(repair(&world, "healthy", None).await.outcome, TaskOutcome::Done);
         assert_eq!(newest(&world, "healthy").await.ended.unwrap().1, RepairEnd::Healthy);
         world.catalogue.put_tasks(&[task_of("healthy")]).await.unwrap();
         let task = take(&world).await;
         let processed = repairer(&world).process(&task, &Lease::unlimited()).await;
-        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&Outcome::Done, 1));
+        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&TaskOutcome::Done, 1));
         end(&world, task, &processed).await;
         assert_eq!(events(&world, item("healthy")).await, 1);
 
@@ -191,10 +193,10 @@ on_all! {
         let is_kept_checksum = !world.bare[&main()].head(&item("changed")).await.unwrap().unwrap().checksums.is_empty();
         assert!(is_kept_checksum);
         let processed = repair(&world, "changed", Some(10)).await;
-        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&Outcome::Done, 1));
+        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&TaskOutcome::Done, 1));
         assert_eq!(newest(&world, "changed").await.ended.unwrap().1, RepairEnd::Refused);
         assert_eq!(has(&world, &main(), &item("changed")).await, Some(plain("mine")));
-        assert_eq!(repair(&world, "changed", None).await.outcome, Outcome::Done);
+        assert_eq!(repair(&world, "changed", None).await.outcome, TaskOutcome::Done);
         assert_repaired(&world, "changed", "the content", "mine").await;
     }
 
@@ -220,7 +222,7 @@ on_all! {
         let task = start(&world, "a", None).await;
         let lease = Lease::unlimited();
         let processed = repairer(&world).process(&task, &lease).await;
-        assert!(matches!(processed.outcome, Outcome::PutOff(_)), "{processed:?}");
+        assert!(matches!(processed.outcome, TaskOutcome::PutOff(_)), "{processed:?}");
         assert_eq!(has(&world, &main(), &item("a")).await, Some(plain("new content")));
         // Its record has followed.
         let Properties { size, etag, checksums: digests, .. } =
@@ -228,7 +230,7 @@ on_all! {
         let done = Settlement::Done { change: Change::Update, etag: Some(etag), size: Some(size), digests };
         world.catalogue.settle(&under_way, &done).await.unwrap();
         let processed = repairer(&world).process(&task, &lease).await;
-        assert_eq!(processed.outcome, Outcome::Done);
+        assert_eq!(processed.outcome, TaskOutcome::Done);
         assert_eq!(newest(&world, "a").await.ended.unwrap().1, RepairEnd::Healthy);
         assert_eq!(has(&world, &main(), &item("a")).await, Some(plain("new content")));
     }
@@ -243,15 +245,15 @@ on_all! {
         let repairer = Repairer { limit, ..repairer(&world) };
         let task = start(&world, "a", None).await;
         let processed = repairer.process(&task, &Lease::unlimited()).await;
-        assert_eq!(processed.outcome, Outcome::Done);
+        assert_eq!(processed.outcome, TaskOutcome::Done);
         end(&world, task, &processed).await;
         let task = start(&world, "b", None).await;
         let processed = repairer.process(&task, &Lease::unlimited()).await;
-        assert!(matches!(&processed.outcome, Outcome::Held(why) if why.contains("the limit being 1")), "{processed:?}");
+        assert!(matches!(&processed.outcome, TaskOutcome::Held(why) if why.contains("the limit being 1")), "{processed:?}");
         assert_eq!(has(&world, &main(), &item("b")).await, Some(plain(&damaged)));
         let released = TakenTask { is_released: true, ..task.clone() };
         let processed = repairer.process(&released, &Lease::unlimited()).await;
-        assert_eq!(processed.outcome, Outcome::Done);
+        assert_eq!(processed.outcome, TaskOutcome::Done);
         end(&world, task, &processed).await;
         assert_repaired(&world, "b", "the content", &damaged).await;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::{Decided, Decision, Outcome, TaskKind, TaskState};
+use queuekeeper_catalogue::tasks::{Decided, Decision, TaskKind, TaskOutcome, TaskState};
 use queuekeeper_mill::worker::Processed;
 use queuekeeper_store::Digests;
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement, Subject};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::world::{item, main, on_all, replica};
 
 fn done() -> Processed {
-    Outcome::Done.into()
+    TaskOutcome::Done.into()
 }
 
 fn text(text: &str, content_type: &str) -> (String, String) {
@@ -20,7 +20,7 @@ fn text(text: &str, content_type: &str) -> (String, String) {
 
 fn failure(processed: &Processed) -> &str {
     match &processed.outcome {
-        Outcome::Failed(why) => why,
+        TaskOutcome::Failed(why) => why,
         other => panic!("{other:?}"),
     }
 }
@@ -68,7 +68,7 @@ on_all! {
             world.stores[&main()].delete(&item(key), None).await.unwrap();
         }
         world.duplicator.delete_after = Duration::from_hours(1);
-        let Outcome::PutOff(wait) = world.duplicate(Some("a")).await.outcome else { panic!("deleted too early") };
+        let TaskOutcome::PutOff(wait) = world.duplicate(Some("a")).await.outcome else { panic!("deleted too early") };
         assert!(wait > Duration::from_mins(59) && wait <= Duration::from_hours(1), "{wait:?}");
         world.duplicator.delete_after = Duration::ZERO;
         for key in ["a", "b"] {
@@ -76,12 +76,12 @@ on_all! {
             assert_eq!(world.text(&replica(), &item(key)).await, None);
             assert_eq!(world.catalogue.asides(&replica(), &item(key), None, 10).await.unwrap()[0].reason, "delete");
         }
-        assert!(matches!(world.duplicate(Some("c")).await.outcome, Outcome::Held(_)));
+        assert!(matches!(world.duplicate(Some("c")).await.outcome, TaskOutcome::Held(_)));
         // An overwrite is as much destroyed as a deletion.
         world.put(&main(), true, &item("d"), "one", "text/plain").await;
         assert_eq!(world.duplicate(Some("d")).await, done());
         world.put(&main(), true, &item("d"), "encrypted", "text/plain").await;
-        let Outcome::Held(why) = world.duplicate(Some("d")).await.outcome else { panic!("written over") };
+        let TaskOutcome::Held(why) = world.duplicate(Some("d")).await.outcome else { panic!("written over") };
         assert!(why.contains("2 items of account1.theses in replica") && why.contains("the limit being 2"), "{why}");
         assert_eq!(world.text(&replica(), &item("d")).await, Some(text("one", "text/plain")));
         assert_eq!(world.text(&replica(), &item("c")).await, Some(text("c", "text/plain")));
@@ -130,7 +130,7 @@ on_all! {
         };
         world.catalogue.begin(&under_way, Duration::from_mins(1)).await.unwrap();
         let processed = world.duplicate(Some("changed")).await;
-        assert!(matches!(processed.outcome, Outcome::PutOff(_)) && processed.follow_ups.is_empty(), "{processed:?}");
+        assert!(matches!(processed.outcome, TaskOutcome::PutOff(_)) && processed.follow_ups.is_empty(), "{processed:?}");
         world.catalogue.settle(&under_way, &Settlement::NotDone).await.unwrap();
         assert!(failure(&world.duplicate(Some("changed")).await).contains("differs from its record"));
 

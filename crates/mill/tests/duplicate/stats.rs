@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, TaskKind, TaskOutcome, TaskQueue, Tasks};
 use queuekeeper_mill::stats::{Noop, PRODUCER, StorageStats, noop};
 use queuekeeper_mill::worker::{Lease, Processor};
 use uuid::Uuid;
@@ -26,13 +26,13 @@ on_all! {
         world.put(&main(), false, &item("b"), "three", "text/plain").await;
         let process = async || {
             let kinds = [TaskKind::StorageStats, TaskKind::Noop];
-            let tasks = Tasks { queue: Queue::DuplicationLow, account: "account1", kinds: &kinds, limit: 10 };
+            let tasks = Tasks { queue: TaskQueue::DuplicationLow, account: "account1", kinds: &kinds, limit: 10 };
             let taken = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap();
             let mut ended = Vec::new();
             for task in taken {
                 let processor: &dyn Processor = if task.subject.kind == TaskKind::Noop { &Noop } else { &stats };
                 let outcome = processor.process(&task, &Lease::unlimited()).await.outcome;
-                assert_eq!(outcome, Outcome::Done);
+                assert_eq!(outcome, TaskOutcome::Done);
                 ended.push(EndedTask { task, outcome, follow_ups: Vec::new(), checked: None });
             }
             catalogue.end_tasks(&ended).await.unwrap().len()

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::brake::BrakeLimit;
 use queuekeeper_catalogue::tasks::{
-    EndedTask, NewTask, OpenTask, Outcome, Queue, TakenTask, TaskKind, TaskSubject, Tasks,
+    EndedTask, NewTask, OpenTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks,
 };
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::duplicate::Duplicator;
@@ -352,14 +352,14 @@ impl World {
             key: key.map(|key| key.parse().unwrap()),
             destination: Some(destination),
         };
-        let task = NewTask { queue: Queue::DuplicationHigh, subject, source: Some(main()) };
+        let task = NewTask { queue: TaskQueue::DuplicationHigh, subject, source: Some(main()) };
         self.catalogue.put_tasks(&[task]).await.unwrap();
     }
 
     /// Takes the task that is visible.
     pub(super) async fn take(&self) -> TakenTask {
         let kinds = [TaskKind::Duplicate];
-        let tasks = Tasks { queue: Queue::DuplicationHigh, account: "account1", kinds: &kinds, limit: 10 };
+        let tasks = Tasks { queue: TaskQueue::DuplicationHigh, account: "account1", kinds: &kinds, limit: 10 };
         self.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
     }
 
@@ -369,7 +369,7 @@ impl World {
         let processed = self.duplicator.process(&taken, &Lease::unlimited()).await;
         // A failure would wait for a minute, and what is put off for days.
         let outcome = match &processed.outcome {
-            Outcome::Failed(_) | Outcome::PutOff(_) => Outcome::Done,
+            TaskOutcome::Failed(_) | TaskOutcome::PutOff(_) => TaskOutcome::Done,
             outcome => outcome.clone(),
         };
         let ended = EndedTask { task: taken, outcome, follow_ups: Vec::new(), checked: None };

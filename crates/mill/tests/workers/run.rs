@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, QueueFigures, TakenTask, TaskKind, TaskSubject};
+use queuekeeper_catalogue::tasks::{NewTask, QueueFigures, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject};
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::worker::{Lease, Processed, Processor, Times, Workers};
 use queuekeeper_store::Key;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-const QUEUES: [Queue; 2] = [Queue::Audit, Queue::DuplicationHigh];
+const QUEUES: [TaskQueue; 2] = [TaskQueue::Audit, TaskQueue::DuplicationHigh];
 
 /// Waits that a test never sees the end of, but for the lease.
 const TIMES: Times = Times {
@@ -26,7 +26,7 @@ const TIMES: Times = Times {
     grace: Duration::from_mins(1),
 };
 
-fn task(kind: TaskKind, queue: Queue, account: &str, key: &str) -> NewTask {
+fn task(kind: TaskKind, queue: TaskQueue, account: &str, key: &str) -> NewTask {
     let subject = TaskSubject {
         kind,
         account: account.to_owned(),
@@ -74,8 +74,8 @@ impl Processor for Looks {
     async fn process(&self, task: &TakenTask, _lease: &Lease) -> Processed {
         let mut copy = task.subject.clone();
         copy.kind = TaskKind::Duplicate;
-        let follow_ups = vec![NewTask { queue: Queue::DuplicationHigh, subject: copy, source: None }];
-        Processed { outcome: Outcome::Done, follow_ups, checked: None }
+        let follow_ups = vec![NewTask { queue: TaskQueue::DuplicationHigh, subject: copy, source: None }];
+        Processed { outcome: TaskOutcome::Done, follow_ups, checked: None }
     }
 }
 
@@ -110,7 +110,7 @@ impl Processor for Copies {
         self.begun.add_permits(1);
         self.allowed.acquire().await.unwrap().forget();
         self.at_once.fetch_sub(1, Ordering::SeqCst);
-        Outcome::Done.into()
+        TaskOutcome::Done.into()
     }
 }
 
@@ -118,9 +118,10 @@ impl Processor for Copies {
 async fn all_that_can_be_processed_is_done_with_what_follows_from_it_and_the_rest_is_left() {
     let (catalogue, _directory) = catalogue().await;
     let number = |account: &str, count: usize| -> Vec<_> {
-        (0..count).map(|at| task(TaskKind::Audit, Queue::Audit, account, &format!("{at}"))).collect()
+        (0..count).map(|at| task(TaskKind::Audit, TaskQueue::Audit, account, &format!("{at}"))).collect()
     };
-    let unknown = [task(TaskKind::Repair, Queue::Audit, "one", "r"), task(TaskKind::Audit, Queue::Audit, "three", "t")];
+    let unknown =
+        [task(TaskKind::Repair, TaskQueue::Audit, "one", "r"), task(TaskKind::Audit, TaskQueue::Audit, "three", "t")];
     for tasks in [number("one", 30), number("two", 25), unknown.to_vec()] {
         catalogue.put_tasks(&tasks).await.unwrap();
     }
@@ -140,7 +141,7 @@ async fn all_that_can_be_processed_is_done_with_what_follows_from_it_and_the_res
     run.await.unwrap();
     assert_eq!(copies.most_at_once.load(Ordering::SeqCst), 4);
     let left = figures(&catalogue).await;
-    assert_eq!((left.len(), left[0].queue, left[0].waiting, left[0].taken), (1, Queue::Audit, 2, 0));
+    assert_eq!((left.len(), left[0].queue, left[0].waiting, left[0].taken), (1, TaskQueue::Audit, 2, 0));
     assert_eq!(catalogue.check().await.unwrap(), []);
 }
 
@@ -148,7 +149,7 @@ async fn all_that_can_be_processed_is_done_with_what_follows_from_it_and_the_res
 async fn one_that_stops_ends_what_it_can_and_gives_back_the_rest_as_it_was() {
     let (catalogue, _directory) = catalogue().await;
     let tasks: Vec<_> =
-        (0..4).map(|at| task(TaskKind::Duplicate, Queue::DuplicationHigh, "one", &format!("{at}"))).collect();
+        (0..4).map(|at| task(TaskKind::Duplicate, TaskQueue::DuplicationHigh, "one", &format!("{at}"))).collect();
     catalogue.put_tasks(&tasks).await.unwrap();
     let copies = Copies::new(1);
     let times = Times { grace: Duration::from_millis(100), ..TIMES };
@@ -160,7 +161,7 @@ async fn one_that_stops_ends_what_it_can_and_gives_back_the_rest_as_it_was() {
     let left = figures(&catalogue).await;
     assert_eq!((left.len(), left[0].waiting, left[0].taken), (1, 3, 0));
     let again = queuekeeper_catalogue::tasks::Tasks {
-        queue: Queue::DuplicationHigh,
+        queue: TaskQueue::DuplicationHigh,
         account: "one",
         kinds: &[TaskKind::Duplicate],
         limit: 10,
@@ -172,7 +173,7 @@ async fn one_that_stops_ends_what_it_can_and_gives_back_the_rest_as_it_was() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_without_progress_fails_and_waits_for_its_next_attempt() {
     let (catalogue, _directory) = catalogue().await;
-    catalogue.put_tasks(&[task(TaskKind::Duplicate, Queue::DuplicationHigh, "one", "a")]).await.unwrap();
+    catalogue.put_tasks(&[task(TaskKind::Duplicate, TaskQueue::DuplicationHigh, "one", "a")]).await.unwrap();
     let copies = Copies::new(0);
     let times = Times {
         lease: Duration::from_secs(1),

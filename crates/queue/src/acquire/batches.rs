@@ -70,7 +70,7 @@ impl Queue {
     /// # Errors
     /// When they cannot be read.
     pub async fn poll_batches(&self, due: Due) -> Result<BatchPoll, Error> {
-        let lock = Path::QueueLock(path::Queue::Ingest);
+        let lock = Path::QueueLock(path::QueueName::Ingest);
         let folder = match due {
             Due::Jobs | Due::Report | Due::UpdatedReport => Path::Batches,
             Due::RestOfJobs => Path::expansions(),

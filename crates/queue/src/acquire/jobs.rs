@@ -90,12 +90,13 @@ impl Queue {
         let [entries, pause, held] = self
             .read_each([
                 Read::Children(folder.clone()),
-                Read::Data(Path::QueueLock(path::Queue::Ingest)),
+                Read::Data(Path::QueueLock(path::QueueName::Ingest)),
                 Read::Children(Path::LockFolder(LockFolder::Collections)),
             ])
             .await?;
         let pause = pause.data().filter(|_| !state.continues_when_paused());
-        let paused = pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::Queue::Ingest), &data, &stat));
+        let paused =
+            pause.map(|(data, stat)| Pause::from_found(Path::QueueLock(path::QueueName::Ingest), &data, &stat));
         let mut names = if paused.is_some() { Vec::new() } else { entries.children() };
         names.sort_unstable();
         let mut skipped = Vec::new();

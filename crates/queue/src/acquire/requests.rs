@@ -30,10 +30,10 @@ pub struct RequestPoll {
 impl AccessQueue {
     /// The queue whose lock pauses it.
     #[must_use]
-    pub fn pausable(self) -> path::Queue {
+    pub fn pausable(self) -> path::QueueName {
         match self {
-            Self::Small => path::Queue::AccessSmall,
-            Self::Large => path::Queue::AccessLarge,
+            Self::Small => path::QueueName::AccessSmall,
+            Self::Large => path::QueueName::AccessLarge,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::id::BatchId;
 use crate::item::ItemChange;
 use crate::lock::Pause;
 use crate::path::Path;
-use crate::state::{BatchState, Outcome};
+use crate::state::{BatchState, JobOutcome};
 use crate::transaction::Transaction;
 
 /// A change of a batch that an operator requests, ready to be committed or to be shown.
@@ -23,7 +23,7 @@ pub struct BatchPlan {
     pub to: BatchState,
     /// The version of its status that the change applies to.
     pub version: i32,
-    /// How many jobs each outcome's folder refers to, in the order of [`Outcome::ALL`]; `None` where there is no such
+    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no such
     /// folder. A report that is created again still lists the jobs that are Failed.
     pub references: [Option<u32>; 4],
     /// The hold on its collection, where it is released in spite of that.
@@ -78,12 +78,12 @@ impl Queue {
             let reason = "it has no jobs that could be reported; its submission has to be made again".to_owned();
             return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
         }
-        if batch.references(Outcome::Processing).is_none() {
+        if batch.references(JobOutcome::Processing).is_none() {
             let reason =
                 "it has no states/batch-processing, without which no daemon acquires it for a report".to_owned();
             return Err(Error::Invalid { path: Path::Batch(batch.id), reason });
         }
-        plan.transaction.check_exists(Path::BatchOutcome(batch.id, Outcome::Processing));
+        plan.transaction.check_exists(Path::BatchOutcome(batch.id, JobOutcome::Processing));
         Ok(plan)
     }
 

@@ -10,7 +10,7 @@ use crate::item::{ItemChange, ItemChanged};
 use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, Path};
 use crate::record;
-use crate::state::{BatchState, Outcome};
+use crate::state::{BatchState, JobOutcome};
 use crate::transaction::Transaction;
 
 /// The outcomes of a batch's jobs, by their references; each list is sorted.
@@ -29,19 +29,19 @@ pub struct BatchReport {
 impl BatchReport {
     /// The jobs of one outcome.
     #[must_use]
-    pub fn of(&self, outcome: Outcome) -> &[JobId] {
+    pub fn of(&self, outcome: JobOutcome) -> &[JobId] {
         match outcome {
-            Outcome::Processing => &self.processing,
-            Outcome::Failed => &self.failed,
-            Outcome::Completed => &self.completed,
-            Outcome::Deleted => &self.deleted,
+            JobOutcome::Processing => &self.processing,
+            JobOutcome::Failed => &self.failed,
+            JobOutcome::Completed => &self.completed,
+            JobOutcome::Deleted => &self.deleted,
         }
     }
 
     /// How many jobs it lists.
     #[must_use]
     pub fn len(&self) -> usize {
-        Outcome::ALL.iter().map(|outcome| self.of(*outcome).len()).sum()
+        JobOutcome::ALL.iter().map(|outcome| self.of(*outcome).len()).sum()
     }
 
     /// Whether it lists none.
@@ -79,10 +79,10 @@ impl Queue {
         let [batch, processing, failed, completed, deleted] = self
             .read_each([
                 Read::Data(Path::Batch(id)),
-                folder(Outcome::Processing),
-                folder(Outcome::Failed),
-                folder(Outcome::Completed),
-                folder(Outcome::Deleted),
+                folder(JobOutcome::Processing),
+                folder(JobOutcome::Failed),
+                folder(JobOutcome::Completed),
+                folder(JobOutcome::Deleted),
             ])
             .await?;
         if !batch.exists() {

@@ -25,10 +25,10 @@ fn in_state(state: &str, is_acquired: bool) -> Batch {
 
 #[test]
 fn a_batch_is_what_its_znodes_say() {
-    let folders = [(Outcome::Processing, 0), (Outcome::Failed, 2)];
+    let folders = [(JobOutcome::Processing, 0), (JobOutcome::Failed, 2)];
     let all = batch(&[&NODES[..], &[(BatchNode::StatusReport, "{}"), (BatchNode::Lock, "")]].concat(), &folders);
     assert_eq!(all.references, [Some(0), Some(2), None, None]);
-    assert_eq!((all.references(Outcome::Failed), all.references(Outcome::Deleted)), (Some(2), None));
+    assert_eq!((all.references(JobOutcome::Failed), all.references(JobOutcome::Deleted)), (Some(2), None));
     assert_eq!(
         (&*all.submitted().value.uuid, all.state(), all.version()),
         ("uuid-7", Some(BatchState::Failed), Some(3))
@@ -38,7 +38,7 @@ fn a_batch_is_what_its_znodes_say() {
     let lock = all.lock().unwrap();
     assert_eq!((lock.path.to_string(), lock.czxid), (format!("{B}/lock"), 10));
 
-    let bare = batch(&[], &[(Outcome::Processing, 1)]);
+    let bare = batch(&[], &[(JobOutcome::Processing, 1)]);
     assert!(!bare.is_done() && !bare.is_acquired() && !batch(&[], &[]).is_done());
     assert!(BatchNode::ALL.iter().all(|node| !bare.has(*node)));
     let withdrawn = batch(&[(BatchNode::Status, r#"{"status":"Deleted","message":"by alice"}"#)], &[]);
@@ -180,9 +180,9 @@ fn a_report_lists_each_job_once_and_is_failed_by_one_that_failed() {
     let [one, two, three, four] = [1, 2, 3, 4].map(JobId::new);
     let report =
         BatchReport { processing: vec![one], failed: vec![two], completed: vec![three, four], deleted: Vec::new() };
-    let lists = Outcome::ALL.map(|outcome| report.of(outcome).len());
+    let lists = JobOutcome::ALL.map(|outcome| report.of(outcome).len());
     assert_eq!((lists, report.len(), report.is_empty()), ([1, 1, 2, 0], 4, false));
-    assert_eq!(report.of(Outcome::Completed), [three, four]);
+    assert_eq!(report.of(JobOutcome::Completed), [three, four]);
     assert!(BatchReport::default().is_empty());
     let done = BatchReport { completed: vec![one], ..BatchReport::default() };
     let verdicts = [&report, &done, &BatchReport::default()].map(BatchReport::verdict);

@@ -1,12 +1,12 @@
 //! The faults of a batch.
 
-use super::finding::{Finding, NodeSet, Sink};
+use super::finding::{FaultFinding, NodeSet, Sink};
 use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
 use super::limits::may_be_locked;
 use super::{Fault, Limits, detect_folder};
 use crate::id::BatchId;
 use crate::path::{BatchNode, Path};
-use crate::state::{BatchState, Outcome, State};
+use crate::state::{BatchState, JobOutcome, State};
 
 /// What is known of a batch.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct BatchFacts<'a> {
     pub entered_ms: i64,
     /// When its znode was created, likewise.
     pub created_ms: i64,
-    /// How many jobs are referenced in each folder, in the order of [`Outcome::ALL`]; `None` for one that is not there.
+    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for one that is not there.
     pub references: [Option<u32>; 4],
     /// A child of a reference to one of its jobs, as far as that is known.
     pub below_reference: Option<&'a str>,
@@ -66,7 +66,7 @@ pub fn detect_batch(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>
     }
     detect_form(batch, limits, sink);
     detect_end(batch, limits, sink);
-    for (outcome, children) in Outcome::ALL.into_iter().zip(batch.references) {
+    for (outcome, children) in JobOutcome::ALL.into_iter().zip(batch.references) {
         detect_folder(&Path::BatchOutcome(batch.id, outcome), children.unwrap_or(0).into(), limits, sink);
     }
     if let Some(lock) = batch.lock {
@@ -117,15 +117,15 @@ const CHECK_DAEMON: &str =
 /// Whether it will come to its report and its cleanup.
 fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let Some(state) = batch.state else { return };
-    let folder = Path::BatchOutcome(batch.id, Outcome::Processing);
+    let folder = Path::BatchOutcome(batch.id, JobOutcome::Processing);
     let status_and_folder = || vec![batch.node(BatchNode::Status), folder.clone()];
-    let processing = batch.references[Outcome::Processing as usize];
+    let processing = batch.references[JobOutcome::Processing as usize];
     let is_due = state.is_worked_on() && processing == Some(0);
     if is_due && batch.lock.is_none() && !batch.is_paused {
         let how = "All its jobs are finished, and no daemon reports it.";
         let mark = batch.entered_ms.cast_unsigned();
         let finding = by_shape(Fault::BatchWithoutEnd, how, limits.report, None, &status_and_folder);
-        sink(Finding { mark, fix: Some(CHECK_DAEMON), ..finding });
+        sink(FaultFinding { mark, fix: Some(CHECK_DAEMON), ..finding });
     }
     if let (BatchState::Processing, Some(lock)) = (state, batch.lock) {
         let how = "Its jobs have been in creation for hours.";
@@ -133,7 +133,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
         let fix = Some("Check the log of the daemon that holds its lock. If that daemon has ended, break the lock.");
         let finding = by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes);
-        sink(Finding { fix, ..finding });
+        sink(FaultFinding { fix, ..finding });
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
     if is_begun && state.is_worked_on() && !batch.is_given_back {
@@ -150,7 +150,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
             "Create batch-processing, so that it is reported again or cleaned up."
         });
         let finding = by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder);
-        sink(Finding { fix, ..finding });
+        sink(FaultFinding { fix, ..finding });
     }
     detect_contradictions(batch, state, limits, sink);
     if state == BatchState::Deleted && processing == Some(0) {
@@ -162,15 +162,15 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 /// Whether its znodes contradict each other.
 fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Limits, sink: &mut Sink<'_>) {
     let status = || batch.node(BatchNode::Status);
-    let open = [Outcome::Processing, Outcome::Failed];
-    let is_open = |outcome: &Outcome| batch.references[*outcome as usize].is_some_and(|jobs| jobs > 0);
+    let open = [JobOutcome::Processing, JobOutcome::Failed];
+    let is_open = |outcome: &JobOutcome| batch.references[*outcome as usize].is_some_and(|jobs| jobs > 0);
     if state == BatchState::Completed && open.iter().any(is_open) {
         let how = "It is Completed and has unfinished jobs.";
         let folders = open.into_iter().filter(is_open).map(|outcome| Path::BatchOutcome(batch.id, outcome));
         let nodes: Vec<_> = std::iter::once(status()).chain(folders).collect();
         let nodes = || nodes.clone();
         let finding = by_shape(Fault::ContradictingBatch, how, limits.grace, batch.hint(), &nodes);
-        sink(Finding { fix: Some("Finish or delete its unfinished jobs."), ..finding });
+        sink(FaultFinding { fix: Some("Finish or delete its unfinished jobs."), ..finding });
     }
     let is_acquired = batch.present.has(BatchNode::States as u8);
     if state == BatchState::Pending && !is_acquired && batch.lock.is_none() && !batch.is_paused {
@@ -178,12 +178,12 @@ fn detect_contradictions(batch: &BatchFacts<'_>, state: BatchState, limits: &Lim
         let mark = batch.entered_ms.cast_unsigned();
         let nodes = || vec![status()];
         let finding = by_shape(Fault::ContradictingBatch, how, limits.report, None, &nodes);
-        sink(Finding { mark, fix: Some(CHECK_DAEMON), ..finding });
+        sink(FaultFinding { mark, fix: Some(CHECK_DAEMON), ..finding });
     }
     if let Some(child) = batch.below_reference {
         let how = "A reference to a job has children.";
         let nodes = || vec![Path::Unexpected(child.into())];
         let finding = by_shape(Fault::ContradictingBatch, how, limits.grace, None, &nodes);
-        sink(Finding { fix: Some("Delete the children of the reference by hand."), ..finding });
+        sink(FaultFinding { fix: Some("Delete the children of the reference by hand."), ..finding });
     }
 }

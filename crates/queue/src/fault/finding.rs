@@ -15,7 +15,7 @@ pub enum Since {
 
 /// A fault that was found.
 #[derive(Clone, Copy)]
-pub struct Finding<'a> {
+pub struct FaultFinding<'a> {
     /// Which.
     pub fault: Fault,
     /// What is seen, in a sentence.
@@ -36,7 +36,7 @@ pub struct Finding<'a> {
     pub nodes: &'a dyn Fn() -> Vec<Path>,
 }
 
-impl Finding<'_> {
+impl FaultFinding<'_> {
     /// From when on it counts, if it was first seen at `seen_ms`. Milliseconds by the servers' clock.
     #[must_use]
     pub fn due_ms(&self, seen_ms: i64) -> i64 {
@@ -44,7 +44,7 @@ impl Finding<'_> {
     }
 }
 
-impl std::fmt::Debug for Finding<'_> {
+impl std::fmt::Debug for FaultFinding<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Finding")
             .field("fault", &self.fault)
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Finding<'_> {
 }
 
 /// Takes findings as the rules report them.
-pub(super) type Sink<'s> = dyn FnMut(Finding<'_>) + 's;
+pub(super) type Sink<'s> = dyn FnMut(FaultFinding<'_>) + 's;
 
 /// A set of the znodes of one item: its own, and its children by their position in `JobNode::ALL` or its counterparts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::finding::{Finding, Since, Sink};
+use super::finding::{FaultFinding, Since, Sink};
 use super::limits::ms;
 use super::{Fault, Limits};
 use crate::path::Path;
@@ -23,9 +23,9 @@ pub(super) fn by_shape<'a>(
     lasting: Duration,
     hint_ms: Option<i64>,
     nodes: &'a dyn Fn() -> Vec<Path>,
-) -> Finding<'a> {
+) -> FaultFinding<'a> {
     let since = Since::Seen(hint_ms);
-    Finding { fault, how, fix: None, since, lasting_ms: ms(lasting), not_before_ms: i64::MIN, mark: 0, nodes }
+    FaultFinding { fault, how, fix: None, since, lasting_ms: ms(lasting), not_before_ms: i64::MIN, mark: 0, nodes }
 }
 
 /// A finding by time: it counts from `limit` after `from_ms` on.
@@ -36,9 +36,9 @@ pub(super) fn by_time<'a>(
     from_ms: i64,
     limit: Duration,
     nodes: &'a dyn Fn() -> Vec<Path>,
-) -> Finding<'a> {
+) -> FaultFinding<'a> {
     let not_before_ms = from_ms.saturating_add(ms(limit));
-    Finding { fault, how, fix: None, since: Since::Known(since_ms), lasting_ms: 0, not_before_ms, mark: 0, nodes }
+    FaultFinding { fault, how, fix: None, since: Since::Known(since_ms), lasting_ms: 0, not_before_ms, mark: 0, nodes }
 }
 
 /// An item that exists and has none of its children.

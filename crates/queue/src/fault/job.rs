@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
-use super::finding::{Finding, NodeSet, Sink};
+use super::finding::{FaultFinding, NodeSet, Sink};
 use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
 use super::{Fault, Limits};
 use crate::id::{BatchId, JobId};
 use crate::path::{EntryName, JobNode, Path, StateFolder};
-use crate::state::{JobState, Outcome, State};
+use crate::state::{JobOutcome, JobState, State};
 
 /// What is known of a job, or of entries and references whose job is gone.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub struct JobFacts<'a> {
     /// Its queue entries.
     pub entries: &'a [(StateFolder, EntryName)],
     /// The references to it.
-    pub references: &'a [(BatchId, Outcome)],
+    pub references: &'a [(BatchId, JobOutcome)],
     /// The lock on it.
     pub lock: Option<LockFacts>,
     /// Whether it is the last job of a batch whose jobs are being created, and gets its queue entry with the last of
@@ -162,7 +162,7 @@ fn detect_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         sink(by_shape(Fault::PriorityOutOfRange, how, limits.grace, job.hint(), &nodes));
     }
     let mut report = |fault, how, mark, nodes: &dyn Fn() -> Vec<Path>| {
-        sink(Finding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
+        sink(FaultFinding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
     };
     // An entry in another state than the job's is an orphan, and no duplicate as well.
     let is_orphan = |(folder, _): &(StateFolder, EntryName)| job.state.is_some() && folder.state() != job.state;
@@ -194,14 +194,14 @@ fn detect_entries(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
 fn detect_references(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let mut report = |fault, how, nodes: &dyn Fn() -> Vec<Path>| {
         let mark = job.entered_ms.cast_unsigned();
-        sink(Finding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
+        sink(FaultFinding { mark, ..by_shape(fault, how, limits.grace, job.hint(), nodes) });
     };
     if job.references.len() > 1 {
         let how = "More than one reference leads to it.";
         report(Fault::DuplicateReference, how, &|| job.reference_paths());
     }
     let Some(outcome) = job.state.map(JobState::outcome) else { return };
-    let is_own = |(batch, of): &(BatchId, Outcome)| job.batch.is_none_or(|own| own == *batch) && *of == outcome;
+    let is_own = |(batch, of): &(BatchId, JobOutcome)| job.batch.is_none_or(|own| own == *batch) && *of == outcome;
     if !job.references.iter().any(is_own) {
         let how = if job.references.is_empty() {
             "Its batch has no reference to it."

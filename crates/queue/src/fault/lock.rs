@@ -1,6 +1,6 @@
 //! The faults of what lies below `/locks` and `/batch-uuids`.
 
-use super::finding::{Finding, Sink};
+use super::finding::{FaultFinding, Sink};
 use super::item::{LockFacts, by_shape, by_time};
 use super::limits::ms;
 use super::{Fault, Limits, Since};
@@ -23,7 +23,7 @@ pub fn detect_storage_lock(path: &Path, lock: LockFacts, is_stored: bool, limits
     if is_stored {
         return;
     }
-    sink(Finding {
+    sink(FaultFinding {
         fault: Fault::LeakedStorageLock,
         how: "No job in Storing has the object.",
         fix: None,
@@ -70,7 +70,7 @@ pub fn detect_collection(
     };
     let mark = collection.is_held.into();
     let finding = by_shape(Fault::HeldCollectionBacklog, how, limits.held_backlog, None, nodes);
-    sink(Finding { mark, ..finding });
+    sink(FaultFinding { mark, ..finding });
 }
 
 /// What is known of an entry below `/batch-uuids`.

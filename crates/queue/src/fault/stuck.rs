@@ -1,6 +1,6 @@
 //! States that no job leaves.
 
-use super::finding::{Finding, Sink};
+use super::finding::{FaultFinding, Sink};
 use super::item::{by_shape, by_time};
 use super::{Fault, Limits};
 use crate::path::Path;
@@ -67,7 +67,7 @@ pub fn detect_state(
         let how = "Jobs wait in the state, and no daemon takes any.";
         let seen_ms = facts.left_ms.max(facts.taken_ms);
         let finding = by_shape(Fault::NoDaemon, how, limits.no_daemon, Some(oldest_ms.max(seen_ms)), &nodes);
-        sink(Finding { mark: seen_ms.cast_unsigned(), ..finding });
+        sink(FaultFinding { mark: seen_ms.cast_unsigned(), ..finding });
     }
 }
 

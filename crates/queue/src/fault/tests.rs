@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::id::{BatchId, JobId};
 use crate::path::{BatchNode, Path};
-use crate::state::{BatchState, JobState, Outcome, State};
+use crate::state::{BatchState, JobOutcome, JobState, State};
 
 mod job;
 mod limits;
@@ -30,10 +30,10 @@ fn limits() -> Limits {
 }
 
 /// The findings of a rule, a line each. Instants and lengths are in milliseconds.
-fn found(detect: impl FnOnce(&Limits, &mut dyn FnMut(Finding<'_>))) -> Vec<String> {
+fn found(detect: impl FnOnce(&Limits, &mut dyn FnMut(FaultFinding<'_>))) -> Vec<String> {
     let mut lines = Vec::new();
     detect(&limits(), &mut |finding| {
-        let Finding { fault, since, lasting_ms, not_before_ms, mark, nodes, .. } = finding;
+        let FaultFinding { fault, since, lasting_ms, not_before_ms, mark, nodes, .. } = finding;
         let since = match since {
             Since::Known(at) => format!("since {at}"),
             Since::Seen(Some(at)) => format!("seen, {at} at the earliest"),
@@ -87,7 +87,7 @@ const B: &str = "/batches/bid0000000007";
 /// References of which those under way are so many, and of the others none.
 fn processing(jobs: Option<u32>) -> [Option<u32>; 4] {
     let mut references = [Some(0); 4];
-    references[Outcome::Processing as usize] = jobs;
+    references[JobOutcome::Processing as usize] = jobs;
     references
 }
 
@@ -162,7 +162,7 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
 /// The findings with the fix that each has of its own.
 fn fixes_of_batch(batch: &BatchFacts<'_>) -> Vec<(Fault, Option<&'static str>)> {
     let mut fixes = Vec::new();
-    detect_batch(batch, &limits(), &mut |finding: Finding<'_>| fixes.push((finding.fault, finding.fix)));
+    detect_batch(batch, &limits(), &mut |finding: FaultFinding<'_>| fixes.push((finding.fault, finding.fix)));
     fixes
 }
 
@@ -330,7 +330,7 @@ fn a_misnamed_znode_is_described_by_what_it_should_be() {
 
 #[test]
 fn a_finding_counts_when_it_has_lasted_and_not_before_its_instant() {
-    let finding = |lasting_ms, not_before_ms| Finding {
+    let finding = |lasting_ms, not_before_ms| FaultFinding {
         fault: Fault::LeakedLock,
         how: "",
         fix: None,

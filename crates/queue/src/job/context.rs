@@ -4,7 +4,7 @@ use crate::handle::{Found, Read};
 use crate::id::BatchId;
 use crate::path::{BatchNode, EntryName, Path};
 use crate::record::ItemStatus;
-use crate::state::{BatchState, JobState, Outcome, State};
+use crate::state::{BatchState, JobOutcome, JobState, State};
 
 /// Where the batch, references and entries of a job are expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) struct JobContext {
     pub(crate) is_batch_acquired: bool,
     /// The state of that and the version of its status, where it has one.
     pub(crate) batch_status: Option<(Option<BatchState>, i32)>,
-    pub(crate) references: Vec<Outcome>,
+    pub(crate) references: Vec<JobOutcome>,
     pub(crate) entries: Vec<(JobState, EntryName)>,
 }
 
@@ -37,7 +37,7 @@ impl JobLocation {
         names.flat_map(|name| JobState::ALL.iter().map(move |state| (*state, name)))
     }
 
-    pub(crate) fn reference(&self, outcome: Outcome) -> Path {
+    pub(crate) fn reference(&self, outcome: JobOutcome) -> Path {
         Path::Reference(self.batch, outcome, self.new.job)
     }
 }
@@ -61,7 +61,7 @@ impl JobContext {
             Read::Existence(Path::BatchNode(location.batch, BatchNode::States)),
             Read::Data(Path::BatchNode(location.batch, BatchNode::Status)),
         ];
-        let references = Outcome::ALL.into_iter().map(|outcome| location.reference(outcome));
+        let references = JobOutcome::ALL.into_iter().map(|outcome| location.reference(outcome));
         let entries = location.entries().map(|(state, entry)| Path::Entry(state.into(), entry));
         batch.into_iter().chain(references.chain(entries).map(Read::Existence)).collect()
     }
@@ -79,7 +79,7 @@ impl JobContext {
             has_batch,
             is_batch_acquired,
             batch_status,
-            references: Outcome::ALL.into_iter().filter(|_| is_there()).collect(),
+            references: JobOutcome::ALL.into_iter().filter(|_| is_there()).collect(),
             entries: location.entries().filter(|_| is_there()).collect(),
         }
     }

@@ -11,7 +11,7 @@ use crate::dump::Header;
 use crate::error::Error;
 use crate::handle::{Found, Queue as Handle, Read};
 use crate::id::BatchId;
-use crate::path::{Path, Queue};
+use crate::path::{Path, QueueName};
 use crate::record::ExpansionNote;
 use crate::time;
 use crate::transaction::Transaction;
@@ -28,9 +28,9 @@ pub(super) const KEPT: [Path; 6] = [
     Path::Root,
     Path::Locks,
     Path::QueueLocks,
-    Path::QueueLock(Queue::Ingest),
-    Path::QueueLock(Queue::AccessSmall),
-    Path::QueueLock(Queue::AccessLarge),
+    Path::QueueLock(QueueName::Ingest),
+    Path::QueueLock(QueueName::AccessSmall),
+    Path::QueueLock(QueueName::AccessLarge),
 ];
 
 /// Where a dump is loaded.
@@ -49,7 +49,7 @@ impl LoadTarget {
         let [root, marker, expansions] = queue
             .read_each([
                 Read::Children(Path::Root),
-                Read::Data(Path::QueueLock(Queue::Ingest)),
+                Read::Data(Path::QueueLock(QueueName::Ingest)),
                 Read::Children(Path::expansions()),
             ])
             .await?;

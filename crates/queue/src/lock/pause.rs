@@ -37,7 +37,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`ConflictKind::Exists`] where it is paused already; else as [`Queue::commit`].
-    pub async fn pause(&self, queue: path::Queue, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
+    pub async fn pause(&self, queue: path::QueueName, who: &str, why: &str, now: Timestamp) -> Result<Pause, Error> {
         self.make_pause(Path::QueueLock(queue), who, why, now).await
     }
 
@@ -47,7 +47,7 @@ impl Queue {
     /// [`ConflictKind::Exists`] where it is paused already, [`Error::Read`].
     pub async fn plan_pause(
         &self,
-        queue: path::Queue,
+        queue: path::QueueName,
         who: &str,
         why: &str,
         now: Timestamp,
@@ -60,7 +60,7 @@ impl Queue {
     /// # Errors
     /// [`Error::Missing`] where it is not paused, [`ConflictKind::LockLost`] where it was paused again since it was
     /// seen, [`Error::Read`].
-    pub async fn plan_unpause(&self, queue: path::Queue, seen: Option<&Lock>) -> Result<Transaction, Error> {
+    pub async fn plan_unpause(&self, queue: path::QueueName, seen: Option<&Lock>) -> Result<Transaction, Error> {
         self.plan_end(Path::QueueLock(queue), seen).await
     }
 
@@ -68,7 +68,7 @@ impl Queue {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn paused(&self, queue: path::Queue) -> Result<Option<Pause>, Error> {
+    pub async fn paused(&self, queue: path::QueueName) -> Result<Option<Pause>, Error> {
         self.find_pause(Path::QueueLock(queue)).await
     }
 
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_what_its_note_says_and_since_when_its_lock_does_otherwise() {
-        let path = || Path::QueueLock(path::Queue::Ingest);
+        let path = || Path::QueueLock(path::QueueName::Ingest);
         let since = instant(500_000);
         let transaction = making(path(), "alice", "disks", since);
         let [crate::transaction::Operation::Create { data, ephemeral: false, .. }] = transaction.operations() else {

@@ -1,6 +1,8 @@
 //! Taking paths apart.
 
-use super::{AccessQueue, BatchNode, EntryName, JobNode, LockFolder, Outcome, Path, Queue, RequestNode, StateFolder};
+use super::{
+    AccessQueue, BatchNode, EntryName, JobNode, JobOutcome, LockFolder, Path, QueueName, RequestNode, StateFolder,
+};
 
 impl Path {
     /// Reads a path relative to the chroot, as watch events carry it. Every text has a reading.
@@ -76,7 +78,7 @@ impl<'a> Reader<'a> {
                 return reader.end(here);
             }
             reader.or_below(here, |reader, folder| {
-                let outcome = Outcome::from_folder(folder)?;
+                let outcome = JobOutcome::from_folder(folder)?;
                 reader.or_below(Path::BatchOutcome(bid, outcome), |reader, jid| {
                     reader.end(Path::Reference(bid, outcome, jid.parse().ok()?))
                 })
@@ -115,7 +117,7 @@ impl<'a> Reader<'a> {
                         reader.end(Path::PublishedLocalId(name.into()))
                     });
                 }
-                reader.end(Path::QueueLock(Queue::from_name(name)?))
+                reader.end(Path::QueueLock(QueueName::from_name(name)?))
             });
         }
         let folder = LockFolder::from_name(name)?;
@@ -146,8 +148,8 @@ mod tests {
             ("/batches/bid0000000007", Path::Batch(bid)),
             ("/batches/bid0000000007/status-report", Path::BatchNode(bid, BatchNode::StatusReport)),
             ("/batches/bid0000000007/states", Path::BatchNode(bid, BatchNode::States)),
-            ("/batches/bid0000000007/states/batch-failed", Path::BatchOutcome(bid, Outcome::Failed)),
-            ("/batches/bid0000000007/states/batch-failed/jid0000000042", Path::Reference(bid, Outcome::Failed, jid)),
+            ("/batches/bid0000000007/states/batch-failed", Path::BatchOutcome(bid, JobOutcome::Failed)),
+            ("/batches/bid0000000007/states/batch-failed/jid0000000042", Path::Reference(bid, JobOutcome::Failed, jid)),
             ("/jobs/jid0000000042/space_needed", Path::JobNode(jid, JobNode::SpaceNeeded)),
             ("/jobs/states", Path::JobStates),
             (
@@ -170,7 +172,7 @@ mod tests {
                 "/access/large/qid0000000003/token",
                 Path::RequestNode(AccessQueue::Large, RequestId::new(3), RequestNode::Token),
             ),
-            ("/locks/queue/accessSmall", Path::QueueLock(Queue::AccessSmall)),
+            ("/locks/queue/accessSmall", Path::QueueLock(QueueName::AccessSmall)),
             ("/locks/storage/ark_99999_fk4abc", Path::NamedLock(LockFolder::Storage, "ark_99999_fk4abc".into())),
             ("/locks/queue/localid/a_b", Path::PublishedLocalId("a_b".into())),
         ];

@@ -13,7 +13,7 @@ use crate::item::ItemChange;
 use crate::job::{Job, JobChange};
 use crate::lock::ChangeTarget as _;
 use crate::path::{BatchNode, Path};
-use crate::state::{BatchState, JobState, Outcome, State};
+use crate::state::{BatchState, JobOutcome, JobState, State};
 use crate::transaction::Transaction;
 
 /// How many jobs are read at once, so that not all of a batch's values are in memory.
@@ -43,7 +43,7 @@ impl Queue {
         change.target(&Path::Batch(batch.id), from)?;
         let report = self.batch_report(batch.id).await?;
         let mut ids: Vec<JobId> = self.jobs_of(&target, &mut Census::default()).await?;
-        ids.extend(Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
+        ids.extend(JobOutcome::ALL.iter().flat_map(|outcome| report.of(*outcome)));
         ids.sort_unstable();
         ids.dedup();
         let jobs = JobChange::to(JobState::Deleted).with_message(message).by_operator();
@@ -54,8 +54,8 @@ impl Queue {
         target.close(&mut close);
         last.append(open.clone());
         batch.set_status(&mut last, BatchState::Deleted, message, now);
-        if batch.references(Outcome::Processing).is_some() {
-            last.delete(Path::BatchOutcome(batch.id, Outcome::Processing), None);
+        if batch.references(JobOutcome::Processing).is_some() {
+            last.delete(Path::BatchOutcome(batch.id, JobOutcome::Processing), None);
         }
         last.append(close.clone());
         open.check(Path::BatchNode(batch.id, BatchNode::Status), batch.version().unwrap_or_default());
@@ -103,7 +103,7 @@ impl Queue {
 fn correct(report: &BatchReport, target: &BatchTarget, job: &Job) -> Transaction {
     let right = job.state().map(JobState::outcome);
     let mut transaction = Transaction::new();
-    for outcome in Outcome::ALL {
+    for outcome in JobOutcome::ALL {
         let is_there = report.of(outcome).binary_search(&job.id).is_ok();
         let path = Path::Reference(target.id, outcome, job.id);
         if is_there && right != Some(outcome) {
@@ -118,7 +118,7 @@ fn correct(report: &BatchReport, target: &BatchTarget, job: &Job) -> Transaction
 /// Removes the references to a job.
 fn removal(report: &BatchReport, target: &BatchTarget, id: JobId) -> Transaction {
     let mut transaction = Transaction::new();
-    for outcome in Outcome::ALL.iter().filter(|outcome| report.of(**outcome).binary_search(&id).is_ok()) {
+    for outcome in JobOutcome::ALL.iter().filter(|outcome| report.of(**outcome).binary_search(&id).is_ok()) {
         transaction.delete(Path::Reference(target.id, *outcome, id), None);
     }
     transaction

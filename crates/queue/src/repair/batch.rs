@@ -11,7 +11,7 @@ use crate::handle::{Found, Queue};
 use crate::id::BatchId;
 use crate::path::{BatchNode, Path};
 use crate::record;
-use crate::state::{BatchState, Outcome};
+use crate::state::{BatchState, JobOutcome};
 use crate::transaction::Transaction;
 
 impl Queue {
@@ -25,7 +25,7 @@ impl Queue {
         let inspection = self.inspect_batch(id).await?;
         options.confirm(fault, &item, |limits, sink| detect_batch(&inspection.facts(), limits, sink))?;
         let invalid = |reason: &str| Err(Error::Invalid { path: item.clone(), reason: reason.to_owned() });
-        let processing = Path::BatchOutcome(id, Outcome::Processing);
+        let processing = Path::BatchOutcome(id, JobOutcome::Processing);
         let mut changes = Transaction::new();
         let mut loses = Vec::new();
         let summary = match (fault, inspection.batch.state()) {
@@ -36,13 +36,13 @@ impl Queue {
                 )
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Failed))
-                if inspection.batch.references(Outcome::Processing).is_none() =>
+                if inspection.batch.references(JobOutcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Creates an empty batch-processing for batch {id}, which can then be reported again.")
             }
             (Fault::BatchWithoutEnd, Some(BatchState::Completed))
-                if inspection.batch.references(Outcome::Processing).is_none() =>
+                if inspection.batch.references(JobOutcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Creates an empty batch-processing for batch {id}, which the daemons' cleanup then removes.")
@@ -201,7 +201,7 @@ impl BatchInspection {
         let mut words = Vec::new();
         let mut missing = Vec::new();
         missing.extend(batch.check_submission().err().map(|malformed| format!("submission {malformed}")));
-        let has_jobs = batch.references(Outcome::Processing).is_some_and(|jobs| jobs > 0);
+        let has_jobs = batch.references(JobOutcome::Processing).is_some_and(|jobs| jobs > 0);
         let status = Path::BatchNode(batch.id, BatchNode::Status);
         let derived = has_jobs.then_some(BatchState::Reporting);
         let state = match loadable_status(&status, batch.status_found(), derived, now) {

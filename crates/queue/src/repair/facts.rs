@@ -14,7 +14,7 @@ use crate::job::Job;
 use crate::lock::Lock;
 use crate::path::{AccessQueue, BatchNode, EntryName, JobNode, Path, RequestNode, StateFolder};
 use crate::record::{self, DaemonNote, ExpansionNote, ItemStatus, WithdrawnNote};
-use crate::state::{BatchState, Outcome};
+use crate::state::{BatchState, JobOutcome};
 
 /// How many batches are checked for a reference at once.
 const ITEMS_PER_READ: usize = 5_000;
@@ -27,7 +27,7 @@ pub(crate) struct JobInspection {
     pub(crate) job: Option<Job>,
     pub(super) created: Option<Stat>,
     pub(crate) entries: Vec<(StateFolder, EntryName)>,
-    pub(crate) references: Vec<(BatchId, Outcome)>,
+    pub(crate) references: Vec<(BatchId, JobOutcome)>,
     /// Whether its batch is there with its `states`.
     pub(crate) is_batch_acquired: bool,
     /// The state of its batch, where that is there and known.
@@ -65,11 +65,11 @@ impl Queue {
         Ok(JobInspection { id, job, created, entries, references, is_batch_acquired, batch_state, is_expanding })
     }
 
-    async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, Outcome)>, Error> {
+    async fn references_to(&self, id: JobId) -> Result<Vec<(BatchId, JobOutcome)>, Error> {
         let batches = self.batches().await?;
         let mut references = Vec::new();
         for batches in batches.chunks(ITEMS_PER_READ) {
-            let places = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
+            let places = batches.iter().flat_map(|batch| JobOutcome::ALL.map(|outcome| (*batch, outcome)));
             let places: Vec<_> = places.collect();
             let reads: Vec<_> =
                 places.iter().map(|(batch, outcome)| Read::Existence(Path::Reference(*batch, *outcome, id))).collect();
@@ -139,7 +139,7 @@ pub(crate) struct BatchInspection {
 impl Queue {
     /// Looks at a batch and at the entry of the UUID that its submission carries.
     pub(crate) async fn inspect_batch(&self, id: BatchId) -> Result<BatchInspection, Error> {
-        let paused = Path::QueueLock(crate::path::Queue::Ingest);
+        let paused = Path::QueueLock(crate::path::QueueName::Ingest);
         let mut reads = Batch::reads(id);
         reads.extend([Path::Batch(id), paused].map(Read::Data));
         let mut found = self.read(&reads).await?.into_iter();

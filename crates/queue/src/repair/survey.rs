@@ -7,7 +7,7 @@ use crate::handle::{Found, Queue, Read};
 use crate::id::{BatchId, JobId};
 use crate::job::Job;
 use crate::path::{EntryName, Path, StateFolder};
-use crate::state::{JobState, Outcome, State};
+use crate::state::{JobOutcome, JobState, State};
 
 /// How many batches are listed at once.
 const LISTED_AT_ONCE: usize = 1_000;
@@ -19,7 +19,7 @@ const LISTED_AT_ONCE: usize = 1_000;
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     entries: HashMap<JobId, Vec<Path>>,
-    references: HashMap<JobId, Vec<(BatchId, Outcome)>>,
+    references: HashMap<JobId, Vec<(BatchId, JobOutcome)>>,
 }
 
 impl Queue {
@@ -29,11 +29,11 @@ impl Queue {
     /// When they cannot be read.
     pub async fn survey(&self) -> Result<Survey, Error> {
         let entries = self.entries_of_all().await?;
-        let mut references: HashMap<JobId, Vec<(BatchId, Outcome)>> = HashMap::new();
+        let mut references: HashMap<JobId, Vec<(BatchId, JobOutcome)>> = HashMap::new();
         for batches in self.batches().await?.chunks(LISTED_AT_ONCE) {
-            let folders = batches.iter().flat_map(|batch| Outcome::ALL.map(|outcome| (*batch, outcome)));
+            let folders = batches.iter().flat_map(|batch| JobOutcome::ALL.map(|outcome| (*batch, outcome)));
             let folders: Vec<_> = folders.collect();
-            let list = |(batch, outcome): &(BatchId, Outcome)| Read::Children(Path::BatchOutcome(*batch, *outcome));
+            let list = |(batch, outcome): &(BatchId, JobOutcome)| Read::Children(Path::BatchOutcome(*batch, *outcome));
             let found = self.read(&folders.iter().map(list).collect::<Vec<_>>()).await?;
             for (folder, found) in folders.into_iter().zip(found) {
                 for job in found.children().iter().filter_map(|name| name.parse().ok()) {
@@ -51,15 +51,15 @@ impl Queue {
         survey: &Survey,
         id: JobId,
         job: Option<&Job>,
-    ) -> Result<(Vec<(StateFolder, EntryName)>, Vec<(BatchId, Outcome)>), Error> {
+    ) -> Result<(Vec<(StateFolder, EntryName)>, Vec<(BatchId, JobOutcome)>), Error> {
         let own = job.and_then(|job| Some(EntryName::of(job.priority().ok()?, id)));
         let own =
             own.into_iter().flat_map(|name| JobState::ALL.iter().map(move |state| Path::Entry((*state).into(), name)));
         let entries: BTreeSet<Path> = survey.entries.get(&id).into_iter().flatten().cloned().chain(own).collect();
         let batch = job.and_then(|job| job.batch().ok());
-        let own = batch.into_iter().flat_map(|batch| Outcome::ALL.map(|outcome| (batch, outcome)));
+        let own = batch.into_iter().flat_map(|batch| JobOutcome::ALL.map(|outcome| (batch, outcome)));
         let references: BTreeSet<_> = survey.references.get(&id).into_iter().flatten().copied().chain(own).collect();
-        let reference = |(batch, outcome): &(BatchId, Outcome)| Path::Reference(*batch, *outcome, id);
+        let reference = |(batch, outcome): &(BatchId, JobOutcome)| Path::Reference(*batch, *outcome, id);
         let reads: Vec<_> =
             entries.iter().cloned().chain(references.iter().map(reference)).map(Read::Existence).collect();
         let mut found = self.read(&reads).await?.into_iter();

@@ -11,11 +11,11 @@ fn options(limits: &Limits, now_ms: i64, even_if_locked: bool) -> RepairOptions<
 /// Whether the fault counts at 5 s, of findings that count from these instants on.
 fn first_of(faults: &[Fault], findings: &[(Fault, i64)]) -> Result<Fault, String> {
     let limits = Limits::default();
-    let evaluate = |_: &Limits, sink: &mut dyn FnMut(Finding<'_>)| {
+    let evaluate = |_: &Limits, sink: &mut dyn FnMut(FaultFinding<'_>)| {
         for (fault, not_before_ms) in findings {
             let (fault, not_before_ms) = (*fault, *not_before_ms);
             let nodes = &Vec::new;
-            sink(Finding {
+            sink(FaultFinding {
                 fault,
                 how: "",
                 fix: None,
@@ -50,7 +50,7 @@ fn a_fault_is_repaired_when_it_is_there_and_old_enough() {
     assert_eq!(first_of(&broken, &[(UnfinishedCreation, 0), (UnloadableJob, i64::MIN)]), Ok(UnloadableJob));
     assert_eq!(first_of(&broken, &[(UnloadableJob, 0), (UnfinishedCreation, 0)]), Ok(UnloadableJob));
     let limits = Limits::default();
-    let nothing = |_: &Limits, _: &mut dyn FnMut(Finding<'_>)| {};
+    let nothing = |_: &Limits, _: &mut dyn FnMut(FaultFinding<'_>)| {};
     assert!(options(&limits, 0, false).confirm(LeakedLock, &Path::Jobs, nothing).is_err());
 }
 

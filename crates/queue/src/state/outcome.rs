@@ -2,7 +2,7 @@
 
 /// The folders below `/batches/BID/states`, each holding a reference for every job of that outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum JobOutcome {
     /// Jobs that are not done: the batch is done when this folder is empty.
     Processing,
     /// Failed jobs.
@@ -13,7 +13,7 @@ pub enum Outcome {
     Deleted,
 }
 
-impl Outcome {
+impl JobOutcome {
     /// Every outcome.
     pub const ALL: [Self; 4] = [Self::Processing, Self::Failed, Self::Completed, Self::Deleted];
 

@@ -154,18 +154,18 @@ fn a_step_aside_or_back_is_no_success() {
 
 #[test]
 fn each_state_has_one_folder_of_references() {
-    let names = Outcome::ALL.map(Outcome::folder);
+    let names = JobOutcome::ALL.map(JobOutcome::folder);
     assert_eq!(names, ["batch-processing", "batch-failed", "batch-completed", "batch-deleted"]);
-    for outcome in Outcome::ALL {
-        assert_eq!(Outcome::from_folder(outcome.folder()), Some(outcome));
+    for outcome in JobOutcome::ALL {
+        assert_eq!(JobOutcome::from_folder(outcome.folder()), Some(outcome));
     }
-    assert_eq!(Outcome::from_folder("batch-teleporting"), None);
+    assert_eq!(JobOutcome::from_folder("batch-teleporting"), None);
     for state in JobState::ALL.iter().copied() {
         let expected = match state {
-            JobState::Failed => Outcome::Failed,
-            JobState::Completed => Outcome::Completed,
-            JobState::Deleted => Outcome::Deleted,
-            _ => Outcome::Processing,
+            JobState::Failed => JobOutcome::Failed,
+            JobState::Completed => JobOutcome::Completed,
+            JobState::Deleted => JobOutcome::Deleted,
+            _ => JobOutcome::Processing,
         };
         assert_eq!(state.outcome(), expected, "{state}");
     }

@@ -6,7 +6,7 @@ use crate::id::JobId;
 use crate::job::JobChange;
 use crate::path::{BatchNode, Path};
 use crate::record::WithdrawalPhase;
-use crate::state::{BatchState, JobState, Outcome};
+use crate::state::{BatchState, JobOutcome, JobState};
 use crate::transaction::{REQUEST_LIMIT_BYTES, Transaction};
 
 use super::{ATTEMPTS, Mark, Withdrawal, WithdrawalOutcome, WithdrawalProgress, is_about_jobs};
@@ -133,9 +133,9 @@ impl Withdrawal<'_> {
             // Without it, the daemons would take it for a batch that is to be acquired.
             transaction.create(Path::BatchNode(batch.id, BatchNode::States), Vec::new());
         }
-        if batch.references(Outcome::Processing).is_some() {
+        if batch.references(JobOutcome::Processing).is_some() {
             // Left behind empty, it would stop all reporting: see `plan_delete`.
-            transaction.delete(Path::BatchOutcome(batch.id, Outcome::Processing), None);
+            transaction.delete(Path::BatchOutcome(batch.id, JobOutcome::Processing), None);
         }
     }
 }
@@ -146,8 +146,8 @@ fn change(mark: &Mark) -> JobChange {
 
 /// Whether a job is referenced as deleted, and as nothing else.
 fn is_deleted(report: &BatchReport, id: JobId) -> bool {
-    let is_in = |outcome: &Outcome| report.of(*outcome).binary_search(&id).is_ok();
-    Outcome::ALL.iter().filter(|outcome| is_in(outcome)).eq([&Outcome::Deleted])
+    let is_in = |outcome: &JobOutcome| report.of(*outcome).binary_search(&id).is_ok();
+    JobOutcome::ALL.iter().filter(|outcome| is_in(outcome)).eq([&JobOutcome::Deleted])
 }
 
 #[cfg(test)]

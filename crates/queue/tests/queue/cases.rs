@@ -16,7 +16,7 @@ const CASES: &str = include_str!("cases.txt");
 /// Plans and does what an operator may request; `None` for a word that is none of these.
 async fn action(queue: &Queue, word: &str, argument: &str) -> Option<Result<Transaction, Error>> {
     let (batch, request) = (BatchId::new(0), (AccessQueue::Large, RequestId::new(0)));
-    let ingest = path::Queue::Ingest;
+    let ingest = path::QueueName::Ingest;
     Some(match word {
         "plan-purge-job" => queue.plan_purge_job(JobId::new(1)).await.map(|plan| plan.transaction),
         "purge-request" => queue.plan_purge_request(request).await.map(|plan| plan.transaction),
@@ -94,9 +94,9 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
             let report = queue.batch_report(batch).await.unwrap();
             queue.finish_report(&locked, &report, "told", now()).await.map(drop)
         }
-        "pause" => queue.pause(path::Queue::Ingest, "me", "disk", now()).await.map(drop),
+        "pause" => queue.pause(path::QueueName::Ingest, "me", "disk", now()).await.map(drop),
         "unpause" => {
-            let pause = queue.paused(path::Queue::Ingest).await.unwrap().unwrap();
+            let pause = queue.paused(path::QueueName::Ingest).await.unwrap().unwrap();
             assert_eq!((pause.who.as_str(), pause.why.as_str(), pause.since), ("me", "disk", now()));
             queue.unlock(&pause.lock).await.map(drop)
         }

@@ -231,7 +231,7 @@ async fn only_the_lock_that_was_seen_is_broken_and_only_the_pause_that_was_seen_
         assert_eq!(plan.to_string(), format!("check {item}/status at version 0\ndelete {lock} at version 0\n"));
     }
 
-    let ingest = path::Queue::Ingest;
+    let ingest = path::QueueName::Ingest;
     let pause = world.queue.pause(ingest, "me", "disk", now()).await.unwrap();
     let hold = world.queue.hold_collection("demo", "me", "disk", now()).await.unwrap();
     for path in ["/locks/queue/ingest", "/locks/collections/demo"] {

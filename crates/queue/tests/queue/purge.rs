@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
 use queuekeeper_queue::path::AccessQueue;
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 use queuekeeper_queue::{BulkPlan, CleanUpProgress, Error, Progress, Queue};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, data, job, now};
@@ -44,7 +44,7 @@ async fn world(batch: &str, jobs: &str) -> World {
 /// Each job that exists has exactly one reference, and each reference its job.
 async fn check_references(world: &World) {
     let Ok(report) = world.queue.batch_report(BatchId::new(0)).await else { return };
-    let mut referred: Vec<JobId> = Outcome::ALL.iter().flat_map(|outcome| report.of(*outcome)).copied().collect();
+    let mut referred: Vec<JobId> = JobOutcome::ALL.iter().flat_map(|outcome| report.of(*outcome)).copied().collect();
     referred.sort_unstable();
     let tree = world.tree().await;
     let jobs = (1..=JOBS).map(JobId::new).filter(|job| tree.contains_key(&format!("/jobs/{job}")));

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::record::{ExpansionNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote};
-use queuekeeper_queue::state::{BatchState, JobState, Outcome, State};
+use queuekeeper_queue::state::{BatchState, JobOutcome, JobState, State};
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, NextRows, Queue, WithdrawalOutcome, WithdrawalProgress};
 
 use queuekeeper_testkit::queue::{World, data, now};
@@ -103,7 +103,7 @@ pub(super) async fn states(world: &World, batch: BatchId) -> BTreeMap<JobId, Job
     let report = world.queue.batch_report(batch).await.unwrap();
     let mut states = BTreeMap::new();
     let tree = world.tree().await;
-    for outcome in Outcome::ALL {
+    for outcome in JobOutcome::ALL {
         for id in report.of(outcome) {
             let state = world.queue.load_job(*id).await.unwrap().state().unwrap();
             assert_eq!((state.outcome(), states.insert(*id, state)), (outcome, None), "{id} is {state}");

@@ -22,7 +22,7 @@ const AT_A_TIME: usize = 4;
 #[derive(Clone, Debug, Default)]
 pub struct Verified {
     /// What is wrong, at most 1,000.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<OcflFinding>,
     /// How many findings there are.
     pub count: u64,
     /// How many files were read.
@@ -33,7 +33,7 @@ pub struct Verified {
 
 /// Something that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct OcflFinding {
     /// The file, relative to the root of the object.
     pub file: String,
     /// What is wrong with it.
@@ -41,7 +41,7 @@ pub struct Finding {
 }
 
 /// On one line.
-impl fmt::Display for Finding {
+impl fmt::Display for OcflFinding {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{:?}: {}", self.file, self.what)
     }
@@ -57,7 +57,7 @@ impl Verified {
     fn add(&mut self, file: &str, what: impl Into<String>) {
         self.count += 1;
         if self.findings.len() < MOST_FINDINGS {
-            self.findings.push(Finding { file: file.to_owned(), what: what.into() });
+            self.findings.push(OcflFinding { file: file.to_owned(), what: what.into() });
         }
     }
 }

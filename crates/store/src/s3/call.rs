@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::Operation;
 use crate::limit::Turn;
-use crate::metrics::Outcome;
+use crate::metrics::RequestOutcome;
 use crate::retry::Attempts;
 use crate::s3::Inner;
 use crate::s3::failure::{Failure, Repeat};
@@ -153,7 +153,7 @@ impl Inner {
             Ok(Ok(answer)) => {
                 self.is_announced.store(false, Ordering::Relaxed);
                 turn.succeeded();
-                self.metrics.request(call.operation, Outcome::Ok, began.elapsed());
+                self.metrics.request(call.operation, RequestOutcome::Ok, began.elapsed());
                 return Ok(answer);
             }
             Ok(Err(error)) => Failure::of(&error, &self.target),
@@ -165,10 +165,10 @@ impl Inner {
             Repeat::Never | Repeat::Transient => drop(turn),
         }
         let outcome = match (&failure.repeat, failure.status) {
-            (Repeat::Transient | Repeat::Busy, _) => Outcome::Unavailable,
-            (Repeat::Never, Some(404)) => Outcome::NotFound,
-            (Repeat::Never, Some(412)) => Outcome::Precondition,
-            (Repeat::Never, _) => Outcome::Refused,
+            (Repeat::Transient | Repeat::Busy, _) => RequestOutcome::Unavailable,
+            (Repeat::Never, Some(404)) => RequestOutcome::NotFound,
+            (Repeat::Never, Some(412)) => RequestOutcome::Precondition,
+            (Repeat::Never, _) => RequestOutcome::Refused,
         };
         self.metrics.request(call.operation, outcome, began.elapsed());
         Err(failure)

@@ -9,12 +9,12 @@ use crate::mirror::image::row::{JobRow, LockStat, Rest, text};
 use crate::mirror::image::uuids::Leads;
 use crate::mirror::text::{FIELD_LIMIT, TextId};
 use queuekeeper_queue::fault::{
-    BatchFacts, CollectionFacts, Finding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads,
+    BatchFacts, CollectionFacts, FaultFinding, JobFacts, Limits, LockFacts, RequestFacts, UuidFacts, UuidLeads,
     detect_batch, detect_collection, detect_job, detect_lock, detect_name, detect_pause, detect_request,
     detect_storage_lock, detect_uuid,
 };
 use queuekeeper_queue::id::{BatchId, JobId, RequestId};
-use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, Queue, lock_name};
+use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, OwnNode, Path, QueueName, lock_name};
 use queuekeeper_queue::record::WithdrawnNote;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -26,7 +26,13 @@ pub(super) const NODES: usize = 20;
 
 impl Image {
     /// Passes all findings about an item to `sink`, whether they count as faults already or not.
-    pub(super) fn findings(&self, faults: &Faults, item: &Path, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub(super) fn findings(
+        &self,
+        faults: &Faults,
+        item: &Path,
+        limits: &Limits,
+        sink: &mut dyn FnMut(FaultFinding<'_>),
+    ) {
         match item {
             Path::Job(job) => self.job_findings(*job, self.jobs.get(*job), limits, sink),
             Path::Batch(batch) => self.batch_findings(*batch, limits, sink),
@@ -73,7 +79,7 @@ impl Image {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.locks.has(&Path::QueueLock(Queue::Ingest))
+        self.locks.has(&Path::QueueLock(QueueName::Ingest))
     }
 
     fn has_batch(&self, batch: BatchId) -> bool {
@@ -90,7 +96,7 @@ impl Image {
         id: JobId,
         row: Option<JobRow<'_>>,
         limits: &Limits,
-        sink: &mut dyn FnMut(Finding<'_>),
+        sink: &mut dyn FnMut(FaultFinding<'_>),
     ) {
         let rest = Rest::unknown();
         let row = row.unwrap_or(JobRow::absent(&rest));
@@ -125,7 +131,7 @@ impl Image {
         detect_job(&facts, limits, sink);
     }
 
-    fn batch_findings(&self, id: BatchId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+    fn batch_findings(&self, id: BatchId, limits: &Limits, sink: &mut dyn FnMut(FaultFinding<'_>)) {
         let Some(entry) = self.batches.get(id) else { return };
         let item = &entry.item;
         // A text that was cut is not the one that the entry is named by, and without the folder there are no entries.
@@ -164,7 +170,13 @@ impl Image {
         detect_batch(&facts, limits, sink);
     }
 
-    fn request_findings(&self, queue: AccessQueue, id: RequestId, limits: &Limits, sink: &mut dyn FnMut(Finding<'_>)) {
+    fn request_findings(
+        &self,
+        queue: AccessQueue,
+        id: RequestId,
+        limits: &Limits,
+        sink: &mut dyn FnMut(FaultFinding<'_>),
+    ) {
         let Some(entry) = self.access.queue(queue).get(id) else { return };
         let item = &entry.item;
         let facts = RequestFacts {

@@ -9,7 +9,7 @@ use crate::mirror::image::row::{JobRow, UNKNOWN_MS};
 use crate::mirror::image::situation::blocks;
 use crate::mirror::summary::LockKind;
 use crate::mirror::text::TextId;
-use queuekeeper_queue::fault::{Fault, Finding, Limits, StateFacts, Stop, detect_folder, detect_state};
+use queuekeeper_queue::fault::{Fault, FaultFinding, Limits, StateFacts, Stop, detect_folder, detect_state};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{AccessQueue, JobNode, LockFolder, Path, StateFolder};
 use queuekeeper_queue::state::{JobState, State};
@@ -60,7 +60,7 @@ impl Image {
         faults: &Faults,
         item: &Path,
         limits: &Limits,
-        sink: &mut dyn FnMut(Finding<'_>),
+        sink: &mut dyn FnMut(FaultFinding<'_>),
     ) {
         if let Some(children) = self.children(item) {
             detect_folder(item, children, limits, sink);

@@ -7,7 +7,7 @@ use super::odd::{holds, set_odd};
 use crate::mirror::image::row::{JobRow, Rest};
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{EntryName, StateFolder};
-use queuekeeper_queue::state::{JobState, Outcome};
+use queuekeeper_queue::state::{JobOutcome, JobState};
 
 impl Jobs {
     /// Moves an entry and a reference that are kept apart into the row, where it has room for them. Reads come in any
@@ -77,7 +77,7 @@ impl Jobs {
     pub(in crate::mirror::image) fn apply_reference(
         &mut self,
         batch: BatchId,
-        outcome: Outcome,
+        outcome: JobOutcome,
         job: JobId,
         present: bool,
     ) -> bool {
@@ -116,13 +116,13 @@ impl Jobs {
     }
 
     /// The batch references of a job, in no order.
-    pub(in crate::mirror::image) fn references(&self, job: JobId) -> impl Iterator<Item = (BatchId, Outcome)> {
+    pub(in crate::mirror::image) fn references(&self, job: JobId) -> impl Iterator<Item = (BatchId, JobOutcome)> {
         let own = self.get(job).and_then(JobRow::reference_of);
         own.into_iter().chain(self.odd_references(job).iter().copied())
     }
 
     /// Of these, the ones that do not fit into its row.
-    pub(in crate::mirror::image) fn odd_references(&self, job: JobId) -> &[(BatchId, Outcome)] {
+    pub(in crate::mirror::image) fn odd_references(&self, job: JobId) -> &[(BatchId, JobOutcome)] {
         self.odd_references.get(&job).map_or(&[], Vec::as_slice)
     }
 }

@@ -9,7 +9,7 @@ use crate::mirror::image::view::own;
 use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::state::Outcome;
+use queuekeeper_queue::state::JobOutcome;
 
 impl Image {
     /// A page of the batches that fit a filter.
@@ -75,14 +75,14 @@ type Rank = (bool, i64, String);
 
 /// The rank of a batch, the smallest first.
 fn rank(batch: BatchId, entry: &Entry, order: BatchOrder) -> Rank {
-    let references = |outcome: Outcome| i64::from(entry.references[outcome as usize]);
+    let references = |outcome: JobOutcome| i64::from(entry.references[outcome as usize]);
     let number = match order {
         BatchOrder::Newest => -i64::from(batch.number()),
         BatchOrder::Oldest => i64::from(batch.number()),
         BatchOrder::Waiting => entry.item.entered_ms,
         BatchOrder::Changed => entry.item.entered_ms.saturating_neg(),
-        BatchOrder::Jobs => -Outcome::ALL.into_iter().map(references).sum::<i64>(),
-        BatchOrder::Failed => -references(Outcome::Failed),
+        BatchOrder::Jobs => -JobOutcome::ALL.into_iter().map(references).sum::<i64>(),
+        BatchOrder::Failed => -references(JobOutcome::Failed),
         BatchOrder::Collection => {
             return (entry.collection.is_empty(), 0, entry.collection.to_string());
         }

@@ -180,13 +180,13 @@ impl Plain<'_> {
         entries
     }
 
-    fn hold(&self, collection: &str) -> Option<Pause> {
-        let pause = || Pause { since: Some(ago(5_000)), who: "anna".into(), why: "disks".into() };
+    fn hold(&self, collection: &str) -> Option<PauseSituation> {
+        let pause = || PauseSituation { since: Some(ago(5_000)), who: "anna".into(), why: "disks".into() };
         self.held.contains(collection).then(pause)
     }
 
-    fn pause(&self) -> Option<Pause> {
-        self.is_paused.then(|| Pause { since: Some(ago(4_000)), who: "ben".into(), why: "".into() })
+    fn pause(&self) -> Option<PauseSituation> {
+        self.is_paused.then(|| PauseSituation { since: Some(ago(4_000)), who: "ben".into(), why: "".into() })
     }
 
     /// Whose lock it is, and how much else the same session holds.
@@ -348,12 +348,15 @@ impl Plain<'_> {
         let mut holds = Vec::new();
         for job in self.jobs_in(JobState::Held).filter(|job| job.batch == Some(batch.id)) {
             let of_collection = || self.hold(&job.collection).map(|pause| (job.collection.to_string(), pause));
-            let hold =
-                if job.is_by_operator { Some((job.message.to_string(), Pause::default())) } else { of_collection() };
+            let hold = if job.is_by_operator {
+                Some((job.message.to_string(), PauseSituation::default()))
+            } else {
+                of_collection()
+            };
             holds.extend(hold.filter(|hold| !holds.contains(hold)));
         }
         let text = |hold: Hold| match hold {
-            Hold::ByOperator(message) => (message.to_string(), Pause::default()),
+            Hold::ByOperator(message) => (message.to_string(), PauseSituation::default()),
             Hold::OfCollection(collection, pause) => (collection.to_string(), pause),
         };
         let found: Vec<_> = self.image.holds_on(batch.id, offset()).into_iter().map(text).collect();

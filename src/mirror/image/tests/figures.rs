@@ -8,8 +8,8 @@ use crate::mirror::history::{Sample, index};
 use crate::mirror::summary::{AGE_BOUNDS, ByAge, ByState, ItemFigures, JobFigures, LockFigures, Summary};
 use crate::mirror::{Batch, Job, Lock, Request};
 use queuekeeper_queue::id::BatchId;
-use queuekeeper_queue::path::{AccessQueue, LockFolder, Queue};
-use queuekeeper_queue::state::{AccessState, Outcome};
+use queuekeeper_queue::path::{AccessQueue, LockFolder, QueueName};
+use queuekeeper_queue::state::{AccessState, JobOutcome};
 
 /// All items of an image, by our own clock, and what the tree holds.
 struct Plain<'a> {
@@ -108,7 +108,7 @@ impl<'a> Plain<'a> {
         }
     }
 
-    fn paused(&self, queue: Queue) -> Option<Timestamp> {
+    fn paused(&self, queue: QueueName) -> Option<Timestamp> {
         let lock = self.locks.iter().find(|lock| lock.path == Path::QueueLock(queue))?;
         Some(self.created(lock).unwrap_or(self.now).min(self.now))
     }
@@ -130,7 +130,7 @@ impl<'a> Plain<'a> {
     }
 
     /// How many jobs a batch refers to in some folders.
-    fn references(&self, batch: BatchId, outcomes: &[Outcome]) -> u32 {
+    fn references(&self, batch: BatchId, outcomes: &[JobOutcome]) -> u32 {
         let is_of = |path: &&Path| matches!(path, Path::Reference(of, outcome, _) if *of == batch && outcomes.contains(outcome));
         u32::try_from(self.model.keys().filter(is_of).count()).unwrap()
     }
@@ -139,7 +139,7 @@ impl<'a> Plain<'a> {
     fn in_progress(&self) -> impl Iterator<Item = BatchId> {
         let is_in_progress = |batch: &&Batch| match batch.state {
             Some(BatchState::Processing | BatchState::Reporting | BatchState::UpdateReporting) => true,
-            Some(BatchState::Failed) | None => self.references(batch.id, &[Outcome::Processing]) > 0,
+            Some(BatchState::Failed) | None => self.references(batch.id, &[JobOutcome::Processing]) > 0,
             Some(_) => false,
         };
         self.batches.iter().filter(is_in_progress).map(|batch| batch.id)
@@ -164,7 +164,7 @@ impl<'a> Plain<'a> {
         for kind in LockKind::ALL {
             assert_eq!(*summary.locks(kind), self.lock_figures(kind), "{kind:?}");
         }
-        for queue in Queue::ALL {
+        for queue in QueueName::ALL {
             assert_eq!(summary.paused(*queue), self.paused(*queue), "{queue:?}");
         }
         let retries = || self.jobs.iter().map(|job| job.retry_count.unwrap_or(0));
@@ -198,16 +198,15 @@ impl<'a> Plain<'a> {
         }
         let in_progress: Vec<_> = self.in_progress().collect();
         assert_eq!(figures.batches_in_progress as usize, in_progress.len());
-        let ended = |batch| self.references(batch, &[Outcome::Failed, Outcome::Completed, Outcome::Deleted]);
+        let ended = |batch| self.references(batch, &[JobOutcome::Failed, JobOutcome::Completed, JobOutcome::Deleted]);
         let expected: Vec<_> = in_progress.iter().take(limit).map(|batch| (*batch, ended(*batch))).collect();
         assert_eq!(batches, expected);
         let (listed, count) = image.batches_in_progress(limit, self.offset);
         assert!(listed.iter().map(|batch| batch.id).eq(expected.iter().map(|(batch, _)| *batch)));
         assert_eq!(count, in_progress.len());
-        let without_jobs = self
-            .batches
-            .iter()
-            .filter(|batch| batch.state == Some(BatchState::Failed) && self.references(batch.id, &Outcome::ALL) == 0);
+        let without_jobs = self.batches.iter().filter(|batch| {
+            batch.state == Some(BatchState::Failed) && self.references(batch.id, &JobOutcome::ALL) == 0
+        });
         let (count, first) = image.failed_without_jobs(self.offset);
         assert_eq!((count, first.as_ref()), (without_jobs.clone().count() as u64, without_jobs.clone().next()));
     }

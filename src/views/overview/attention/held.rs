@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Attention, Severity, item};
-use crate::mirror::{Pause, Summary};
+use crate::mirror::{PauseSituation, Summary};
 use crate::views::overview::Recent;
 use crate::views::show::{Count, brief, counted};
 use queuekeeper_queue::state::JobState;
@@ -16,7 +16,7 @@ pub(super) struct Holds {
     /// How many.
     count: u64,
     /// Those held longest, each with who holds it, and why.
-    named: Vec<(String, Pause)>,
+    named: Vec<(String, PauseSituation)>,
 }
 
 /// What rules hold is read again within this time.
@@ -24,7 +24,7 @@ const NEW: SignedDuration = SignedDuration::from_secs(10);
 
 /// The collections that operators hold: the entry of a rule names those that it holds, and when it releases them.
 pub(super) fn by_operators(summary: &Summary, recent: &Recent, now: Timestamp) -> Holds {
-    let is_of_rule = |(name, pause): &&(String, Pause)| {
+    let is_of_rule = |(name, pause): &&(String, PauseSituation)| {
         let is_new = pause.since.is_some_and(|since| now.duration_since(since) < NEW);
         recent.automation.as_ref().is_some_and(|rules| rules.hold(name, &pause.who, is_new))
     };
@@ -53,7 +53,7 @@ const REASON_CHARS: usize = 100;
 /// space behind it.
 fn holders(holds: &Holds) -> String {
     if let ([(_, pause)], 1) = (&*holds.named, holds.count) {
-        return Pause { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() }.requested();
+        return PauseSituation { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() }.requested();
     }
     let mut all: Vec<_> = holds.named.iter().take(NAMED).map(|(name, _)| brief(name, MNEMONIC_CHARS)).collect();
     if all.is_empty() {
@@ -98,9 +98,9 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
 }
 
 /// Each store that is held, as far as they are named.
-pub(super) fn stores(held: &[(Arc<str>, Pause)]) -> impl Iterator<Item = Attention> {
+pub(super) fn stores(held: &[(Arc<str>, PauseSituation)]) -> impl Iterator<Item = Attention> {
     held.iter().take(NAMED).map(|(store, pause)| {
-        let pause = Pause { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() };
+        let pause = PauseSituation { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() };
         let effect = "Nothing more is written into it: jobs whose objects go there wait in Storing, and archives that go there are not made.";
         Attention {
             since: pause.since,
@@ -159,8 +159,8 @@ fn by_operator(jobs: u64) -> Option<Attention> {
 mod tests {
     use super::*;
 
-    fn pause(who: &str, why: &str) -> Pause {
-        Pause { since: None, who: who.into(), why: why.into() }
+    fn pause(who: &str, why: &str) -> PauseSituation {
+        PauseSituation { since: None, who: who.into(), why: why.into() }
     }
 
     fn holds(count: u64, named: &[(&str, &str, &str)]) -> Holds {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::insight::Diagnosis;
 use crate::metrics::storage::Space;
-use crate::mirror::{Freshness, Pause};
+use crate::mirror::{Freshness, PauseSituation};
 use crate::views::overview::{Stopped, states};
 
 fn now() -> Timestamp {
@@ -147,7 +147,7 @@ fn the_queue_as_a_whole_is_in_one_sentence() {
     is((VerdictKind::NoDaemon, "No daemon has taken a job for 52 s: 405 jobs wait"), of(&unlocked, &idle));
     assert_eq!(of(&waiting, &idle).0, VerdictKind::Stalled, "one is being worked on");
 
-    idle.pauses.push((Queue::Ingest, Pause { since: Some(ago(300)), ..Pause::default() }));
+    idle.pauses.push((QueueName::Ingest, PauseSituation { since: Some(ago(300)), ..PauseSituation::default() }));
     is((VerdictKind::Paused, "Paused for 5 min: only the inventory daemon takes jobs"), of(&waiting, &idle));
 
     let stale = Freshness { stale_since: Some(ago(40)), ..synced() };

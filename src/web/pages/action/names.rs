@@ -4,7 +4,7 @@ use crate::actions::{ActionKind, Target};
 use crate::views::show::visible;
 use crate::web::state::State;
 use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::path::{AccessQueue, Queue};
+use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
 
 /// A target in words.
@@ -14,9 +14,9 @@ pub(in crate::web::pages) fn target_in_words(target: &Target) -> String {
         Target::Batch(id) => id.to_string(),
         Target::Request(AccessQueue::Small, id) => format!("{id} of the small queue"),
         Target::Request(AccessQueue::Large, id) => format!("{id} of the large queue"),
-        Target::Queue(Queue::Ingest) => "the ingest queue".to_owned(),
-        Target::Queue(Queue::AccessSmall) => "the small access queue".to_owned(),
-        Target::Queue(Queue::AccessLarge) => "the large access queue".to_owned(),
+        Target::Queue(QueueName::Ingest) => "the ingest queue".to_owned(),
+        Target::Queue(QueueName::AccessSmall) => "the small access queue".to_owned(),
+        Target::Queue(QueueName::AccessLarge) => "the large access queue".to_owned(),
         Target::Collection(mnemonic) => format!("the collection {}", visible(mnemonic)),
         Target::Store(name) => format!("the store {name}"),
         Target::Lock(path) => visible(&path.to_string()),

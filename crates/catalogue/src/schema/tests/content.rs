@@ -21,8 +21,8 @@ use crate::outbox::{Attempt, NewMessage};
 use crate::pauses::PauseScope;
 use crate::repairs::NewRepair;
 use crate::tasks::{
-    Decided, Decision, EndedTask, MillProcess, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskState, TaskSubject,
-    Tasks,
+    Decided, Decision, EndedTask, MillProcess, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskState,
+    TaskSubject, Tasks,
 };
 
 const LEASE: Duration = Duration::from_mins(10);
@@ -115,17 +115,17 @@ fn done(change: Change, number: u8, size: u64) -> Settlement {
     Settlement::Done { change, etag, size: Some(size), digests: digests(number) }
 }
 
-fn task(kind: TaskKind, queue: Queue, key: Option<Key>) -> NewTask {
+fn task(kind: TaskKind, queue: TaskQueue, key: Option<Key>) -> NewTask {
     let subject = TaskSubject { kind, account: ACCOUNT.to_owned(), space: space(), key, destination: Some(main()) };
     NewTask { queue, subject, source: Some("replica".parse().unwrap()) }
 }
 
-async fn take(catalogue: &Catalogue, queue: Queue, kind: TaskKind) -> TakenTask {
+async fn take(catalogue: &Catalogue, queue: TaskQueue, kind: TaskKind) -> TakenTask {
     let tasks = Tasks { queue, account: ACCOUNT, kinds: &[kind], limit: 1 };
     catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
 }
 
-async fn end(catalogue: &Catalogue, task: TakenTask, outcome: Outcome, checked: Option<CheckedPart>) {
+async fn end(catalogue: &Catalogue, task: TakenTask, outcome: TaskOutcome, checked: Option<CheckedPart>) {
     let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
@@ -153,7 +153,7 @@ pub(super) async fn write_more(catalogue: &Catalogue) {
     };
     catalogue.record_deposit(&new).await.unwrap();
     catalogue.queue_message(&message("later")).await.unwrap();
-    catalogue.put_tasks(&[task(TaskKind::Duplicate, Queue::DuplicationLow, Some(key("later")))]).await.unwrap();
+    catalogue.put_tasks(&[task(TaskKind::Duplicate, TaskQueue::DuplicationLow, Some(key("later")))]).await.unwrap();
     catalogue.fold().await.unwrap();
 }
 
@@ -268,7 +268,7 @@ async fn bit(catalogue: &Catalogue) {
         let page = NewPage { behind: None, last: None, items: 3, bytes: HUGE };
         assert!(catalogue.advance_bit(&lead, &morsel(), (&Advance::Done(3), "read"), &[page]).await.unwrap());
         let run = catalogue.open_bit_run(ACCOUNT, &main(), &space()).await.unwrap().unwrap();
-        let task = take(catalogue, Queue::BitIntegrity, TaskKind::BitPage).await;
+        let task = take(catalogue, TaskQueue::BitIntegrity, TaskKind::BitPage).await;
         let wrong = Wrong { findings: vec!["content_missing"], detail: ODD.to_owned(), observed: None };
         let items = vec![checked(catalogue, key("a"), None).await, checked(catalogue, key("b"), Some(wrong)).await];
         let is_last = number == 3;
@@ -277,7 +277,7 @@ async fn bit(catalogue: &Catalogue) {
         let page = PageEnd { run, is_late: false, behind: None, rest, listed: (2, HUGE), alone };
         let part =
             CheckedPart { run: Some(run), page: Some(page), ..CheckedPart::of(ACCOUNT.to_owned(), main(), items) };
-        end(catalogue, task, Outcome::Done, Some(part)).await;
+        end(catalogue, task, TaskOutcome::Done, Some(part)).await;
         if is_last {
             catalogue.put_tasks(&[task_of_lone_item()]).await.unwrap();
             break;
@@ -292,7 +292,7 @@ async fn bit(catalogue: &Catalogue) {
 }
 
 fn task_of_lone_item() -> NewTask {
-    NewTask { source: None, ..task(TaskKind::Bit, Queue::BitIntegrity, Some(raw())) }
+    NewTask { source: None, ..task(TaskKind::Bit, TaskQueue::BitIntegrity, Some(raw())) }
 }
 
 /// A loop that is half done.
@@ -311,12 +311,12 @@ async fn mill(catalogue: &Catalogue) {
     let (store, space, user) = (&main(), &space(), DEPOSITOR);
     assert!(catalogue.record_policy(ACCOUNT, None, user, ODD, "{}").await.unwrap());
     // One is held, one is allowed, one is dead, and one is to be tried again.
-    let queue = Queue::DuplicationHigh;
+    let queue = TaskQueue::DuplicationHigh;
     for (name, outcome) in [
-        ("held", Outcome::Held(ODD.to_owned())),
-        ("allowed", Outcome::Held(ODD.to_owned())),
-        ("failed", Outcome::Failed(ODD.to_owned())),
-        ("done", Outcome::Done),
+        ("held", TaskOutcome::Held(ODD.to_owned())),
+        ("allowed", TaskOutcome::Held(ODD.to_owned())),
+        ("failed", TaskOutcome::Failed(ODD.to_owned())),
+        ("done", TaskOutcome::Done),
     ] {
         catalogue.put_tasks(&[task(TaskKind::Duplicate, queue, Some(key(name)))]).await.unwrap();
         let taken = take(catalogue, queue, TaskKind::Duplicate).await;
@@ -346,7 +346,7 @@ async fn mill(catalogue: &Catalogue) {
         content: None,
         most_a_day: None,
     };
-    catalogue.start_repair(&new, task(TaskKind::Repair, Queue::BitError, Some(key("b")))).await.unwrap();
+    catalogue.start_repair(&new, task(TaskKind::Repair, TaskQueue::BitError, Some(key("b")))).await.unwrap();
     assert!(catalogue.stop_repairs(Some(store), user, ODD).await.unwrap());
     let one = raw();
     let requested =

@@ -33,9 +33,9 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
     assert_eq!(fixture.fetcher.hosts.away(), 1);
 
     let url = fixture.origin.url("/a").parse().unwrap();
-    assert!(matches!(fixture.fetcher.size(&url).await.unwrap_err().cause(), Cause::Away { .. }));
+    assert!(matches!(fixture.fetcher.size(&url).await.unwrap_err().cause(), FetchCause::Away { .. }));
     let sent = fixture.fetcher.send_to(Method::POST, &url, HeaderMap::new(), String::new()).await;
-    assert!(matches!(sent.unwrap_err().cause(), Cause::Away { .. }));
+    assert!(matches!(sent.unwrap_err().cause(), FetchCause::Away { .. }));
     assert!(fixture.origin.take_requests().is_empty());
 
     let mut other = Fixture::with(Settings { hosts, ..QUICK }, &["127.0.0.1"]).await;
@@ -43,7 +43,7 @@ async fn a_host_that_fails_again_and_again_is_left_alone_and_others_are_not() {
     other.origin.serve("/a", "content");
     assert_eq!(other.fetch("/a", &any()).await.unwrap().attempts, 1);
     let shared = other.fetcher.size(&url).await.unwrap_err();
-    assert!(matches!(shared.cause(), Cause::Away { .. }), "{shared}");
+    assert!(matches!(shared.cause(), FetchCause::Away { .. }), "{shared}");
 }
 
 #[tokio::test]
@@ -58,7 +58,7 @@ async fn what_may_be_of_one_file_or_of_the_method_does_not_count_against_a_host(
     for status in [500, 501, 404, 403] {
         fixture.origin.fail("/a", std::iter::repeat_n(OriginFault::Status(status, None), 4));
         let error = fixture.fetch("/a", &any()).await.unwrap_err();
-        assert!(matches!(error.cause(), Cause::Status { .. }), "{status}: {error}");
+        assert!(matches!(error.cause(), FetchCause::Status { .. }), "{status}: {error}");
         while fixture.fetch("/a", &any()).await.is_err() {}
         std::fs::remove_file(fixture.file()).unwrap();
     }
@@ -67,28 +67,28 @@ async fn what_may_be_of_one_file_or_of_the_method_does_not_count_against_a_host(
         fixture.origin.serve("/a", "content");
         fixture.origin.fail("/a", [OriginFault::Status(status, None)]);
         let error = fixture.fetch("/a", &any()).await.unwrap_err();
-        assert!(matches!(error.cause(), Cause::Away { failures: 1, .. }), "{status}: {error}");
+        assert!(matches!(error.cause(), FetchCause::Away { failures: 1, .. }), "{status}: {error}");
     }
 }
 
 #[test]
 fn a_host_that_was_away_is_tried_by_one_request_at_a_time() {
     let limits = HostLimits { failures: 1, first: Duration::ZERO, most: Duration::ZERO, ..QUICK.hosts };
-    let (hosts, cause) = (Hosts::default(), Cause::Connection("refused".to_owned()));
+    let (hosts, cause) = (Hosts::default(), FetchCause::Connection("refused".to_owned()));
     let enter = || hosts.enter("a:80".to_owned(), limits);
     enter().unwrap().failed(&cause);
     assert_eq!(hosts.away(), 0);
     let trial = enter().unwrap();
     assert_eq!(hosts.away(), 1);
-    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 1, .. }));
+    assert!(matches!(enter().unwrap_err(), FetchCause::Away { failures: 1, .. }));
     // Given up, it does not keep others from trying.
     drop(trial);
     let trial = enter().unwrap();
     let waiting = enter().unwrap_err();
     trial.failed(&cause);
-    assert!(matches!(waiting, Cause::Away { wait, .. } if !wait.is_zero()));
+    assert!(matches!(waiting, FetchCause::Away { wait, .. } if !wait.is_zero()));
     let trial = enter().unwrap();
-    assert!(matches!(enter().unwrap_err(), Cause::Away { failures: 2, .. }));
+    assert!(matches!(enter().unwrap_err(), FetchCause::Away { failures: 2, .. }));
     trial.answered();
     assert_eq!(hosts.away(), 0);
     let [first, second] = [enter().unwrap(), enter().unwrap()];
@@ -118,7 +118,7 @@ async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on()
     .await;
 
     let error = fetch(&jobs[2], "/a", "2").await.unwrap().unwrap_err();
-    assert!(matches!(error.cause(), Cause::Busy { connections: 2, .. }) && error.is_temporary(), "{error}");
+    assert!(matches!(error.cause(), FetchCause::Busy { connections: 2, .. }) && error.is_temporary(), "{error}");
     assert!(error.to_string().ends_with("are in use (at most 2)"), "{error}");
     // Sizes have connections of their own, and so has each other host.
     let url = fixture.origin.url("/a").parse().unwrap();
@@ -134,12 +134,12 @@ async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on()
     let waiting = fetch(&jobs[2], "/a", "2");
     eventually(wait / 2, "it waits", async || !fixture.fetcher.hosts.connections.has_place()).await;
     let error = fetch(&jobs[3], "/a", "3").await.unwrap().unwrap_err();
-    assert!(matches!(error.cause(), Cause::Busy { .. }) && began.elapsed() < wait / 2, "{error}");
+    assert!(matches!(error.cause(), FetchCause::Busy { .. }) && began.elapsed() < wait / 2, "{error}");
     // The connection of a job is its own, whoever waits.
     let next = fetch(&jobs[0], "/a", "0");
     slow[0].abort();
     assert_eq!(next.await.unwrap().unwrap().size, 7);
-    assert!(matches!(waiting.await.unwrap().unwrap_err().cause(), Cause::Busy { .. }));
+    assert!(matches!(waiting.await.unwrap().unwrap_err().cause(), FetchCause::Busy { .. }));
     assert_eq!(fixture.origin.take_requests().len(), 1);
     // At its end another job gets it.
     let waiting = fetch(&jobs[2], "/a", "2");

@@ -11,7 +11,7 @@ async fn addresses_are_checked_where_names_are_looked_up() {
     let fetch =
         async |fixture: &Fixture| fixture.fetcher.fetch(&url, &any(), &fixture.place, "a/b", &fixture.written).await;
     let error = fetch(&refused).await.unwrap_err();
-    assert!(matches!(error.cause(), Cause::Refused(_)) && !error.is_temporary(), "{error}");
+    assert!(matches!(error.cause(), FetchCause::Refused(_)) && !error.is_temporary(), "{error}");
     assert_eq!(refused.origin.take_requests(), []);
     let allowed = Fixture::with(QUICK, &["localhost"]).await;
     assert_eq!(fetch(&allowed).await.unwrap().size, 10);

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::blocking::blocking;
 use crate::clock::now;
-use crate::fetch::{Cause, Expected, FetchError, Fetched, Fetcher};
+use crate::fetch::{Expected, FetchCause, FetchError, Fetched, Fetcher};
 use crate::file_root::FileRoot;
 use crate::grants::Extension;
 use crate::step::{JobAtWork, StepError};
@@ -93,17 +93,17 @@ impl<'a> GrantedSpace<'a> {
             let kept = fetched.as_ref().map_or(0, |fetched| fetched.size);
             self.give_back(most, kept).await;
             most = match fetched.as_ref().map_err(FetchError::cause) {
-                Err(Cause::TooLarge { found: Some(found), .. }) if size.is_none() && refused < MOST_REFUSED => {
+                Err(FetchCause::TooLarge { found: Some(found), .. }) if size.is_none() && refused < MOST_REFUSED => {
                     refused += 1;
                     *found
                 }
-                Err(Cause::TooLarge { found: Some(_), .. }) if size.is_none() => {
+                Err(FetchCause::TooLarge { found: Some(_), .. }) if size.is_none() => {
                     let name = crate::name::shown(file.name);
                     let why = format_args!("the origin of {name:?} returns another size at each request");
                     return Err(StepError::temporary(why));
                 }
                 // So many have come: each time at least as many as before.
-                Err(Cause::TooLarge { found: None, .. }) if size.is_none() && most < self.capacity => {
+                Err(FetchCause::TooLarge { found: None, .. }) if size.is_none() && most < self.capacity => {
                     most.max(LEAST).saturating_mul(2).min(self.capacity)
                 }
                 _ => return Ok(fetched?),

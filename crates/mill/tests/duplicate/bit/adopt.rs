@@ -1,7 +1,7 @@
 //! What a store has and no record knows of is taken into the record, and nothing else is.
 
 use queuekeeper_catalogue::audit::Events;
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_mill::bit::adopt::{AdoptSaid, Adopted};
 use queuekeeper_mill::bit::verify::Scope;
 use queuekeeper_mill::limits::StoreLimits;
@@ -34,7 +34,7 @@ on_all! {
         let bit = Bit::with_limits(&world, &limits, Some(&replica()));
         for key in ["same", "size", "bytes"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
-            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
             for table in ["copies", "audit_head"] {
                 world.change_record(table, key, None).await;
             }

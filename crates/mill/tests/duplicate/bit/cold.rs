@@ -8,7 +8,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{NewRequestedCheck, RequestedCheckState};
 use queuekeeper_catalogue::budgets::BudgetUse;
 use queuekeeper_catalogue::tasks::{
-    EndedTask, NewTask, OpenTask, Outcome, Queue, TaskKind, TaskState, TaskSubject, Tasks,
+    EndedTask, NewTask, OpenTask, TaskKind, TaskOutcome, TaskQueue, TaskState, TaskSubject, Tasks,
 };
 use queuekeeper_mill::bit::item::ItemChecks;
 use queuekeeper_mill::bit::verify::Scope;
@@ -78,7 +78,7 @@ async fn restoring(world: &World, keys: &[&str]) -> Vec<OpenTask> {
 /// How many tasks wait for a worker, and how many for a store.
 async fn figures(world: &World) -> (u64, u64) {
     let figures = world.catalogue.task_figures().await.unwrap();
-    let of = figures.into_iter().find(|of| of.queue == Queue::BitIntegrity).unwrap();
+    let of = figures.into_iter().find(|of| of.queue == TaskQueue::BitIntegrity).unwrap();
     (of.waiting, of.restore)
 }
 
@@ -96,7 +96,7 @@ async fn request(catalogue: &Catalogue, keys: &[String]) {
             key: Some(key.parse().unwrap()),
             destination: Some(main()),
         };
-        NewTask { queue: Queue::BitIntegrity, subject, source: None }
+        NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }
     };
     catalogue.put_tasks(&keys.iter().map(task).collect::<Vec<_>>()).await.unwrap();
 }
@@ -104,7 +104,7 @@ async fn request(catalogue: &Catalogue, keys: &[String]) {
 /// Checks all items whose checks are visible, at once; how many are done, and how many wait for the store.
 async fn check_at_once(bit: &Bit) -> (usize, usize) {
     let catalogue = &bit.checker.catalogue;
-    let tasks = Tasks { queue: Queue::BitIntegrity, account: "account1", kinds: &[TaskKind::Bit], limit: 100 };
+    let tasks = Tasks { queue: TaskQueue::BitIntegrity, account: "account1", kinds: &[TaskKind::Bit], limit: 100 };
     let tasks = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap();
     let lease = Lease::unlimited();
     let ended = join_all(tasks.into_iter().map(async |task| {
@@ -114,8 +114,9 @@ async fn check_at_once(bit: &Bit) -> (usize, usize) {
     }))
     .await;
     catalogue.end_tasks(&ended).await.unwrap();
-    let of = |is: fn(&Outcome) -> bool| ended.iter().filter(|ended| is(&ended.outcome)).count();
-    let answer = (of(|outcome| *outcome == Outcome::Done), of(|outcome| matches!(outcome, Outcome::Restore(..))));
+    let of = |is: fn(&TaskOutcome) -> bool| ended.iter().filter(|ended| is(&ended.outcome)).count();
+    let answer =
+        (of(|outcome| *outcome == TaskOutcome::Done), of(|outcome| matches!(outcome, TaskOutcome::Restore(..))));
     assert_eq!(answer.0 + answer.1, ended.len(), "{ended:?}");
     answer
 }
@@ -264,7 +265,7 @@ on_both! {
         // What is larger than a day's budget never fits.
         let smaller = ColdStore { bytes_out_per_day: Some("9".parse().unwrap()), ..cold };
         look_again(&world).await;
-        let Outcome::Failed(why) = bit(&world, smaller).process(TaskKind::Bit).await.unwrap().outcome else {
+        let TaskOutcome::Failed(why) = bit(&world, smaller).process(TaskKind::Bit).await.unwrap().outcome else {
             panic!("it waits")
         };
         assert!(why.contains("its 10 bytes are more than bytes_out_per_day allows in a day (9 B)"), "{why}");
@@ -320,7 +321,7 @@ on_both! {
         while bit.producer.step().await.unwrap() != Step::Checking {}
         let first = bit.process(TaskKind::BitPage).await.unwrap();
         let waits = "waits for items that were not read in the last loop";
-        assert!(matches!(&first.outcome, Outcome::Restore(_, why) if why == waits), "{first:?}");
+        assert!(matches!(&first.outcome, TaskOutcome::Restore(_, why) if why == waits), "{first:?}");
         bit.settle().await;
         assert_eq!(bit.counts().await, [("success".to_owned(), 1)].into());
         assert_eq!(tomorrow().await, 4);
@@ -339,22 +340,22 @@ on_both! {
         request(&world.catalogue, &["a".to_owned()]).await;
         // It is allowed, and then the process dies.
         bit.faults.add(Rule::new(Fault::Permanent).on(Operation::Restore));
-        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, Outcome::Failed(_)));
+        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, TaskOutcome::Failed(_)));
         bit.faults.clear();
         world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
-        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, Outcome::Restore(POLL, _)));
+        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, TaskOutcome::Restore(POLL, _)));
         let used = || async { world.catalogue.budget_use(&main()).await.unwrap().restores };
         assert_eq!((world.server().count("RestoreObject"), used().await), (1, 1));
 
         world.tamper(format!("UPDATE restores SET asked = asked - {}", 72 * 3_600_000)).await;
         look_again(&world).await;
-        let Outcome::Failed(why) = bit.process(TaskKind::Bit).await.unwrap().outcome else { panic!("it waits") };
+        let TaskOutcome::Failed(why) = bit.process(TaskKind::Bit).await.unwrap().outcome else { panic!("it waits") };
         assert!(why.contains("and has not ended within 72 h"), "{why}");
         assert_eq!(world.server().count("RestoreObject"), 1);
         // A day later it is requested again: the store may know of it.
         world.tamper(format!("UPDATE restores SET asked = asked - {}", 25 * 3_600_000)).await;
         world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
-        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, Outcome::Restore(POLL, _)));
+        assert!(matches!(bit.process(TaskKind::Bit).await.unwrap().outcome, TaskOutcome::Restore(POLL, _)));
         assert_eq!((world.server().count("RestoreObject"), used().await), (2, 2));
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use queuekeeper_catalogue::bit::{BitRun, StoredReport};
 use queuekeeper_catalogue::tasks::{
-    Decided, Decision, EndedTask, NewTask, Outcome, Queue, TakenTask, TaskKind, TaskState, TaskSubject, Tasks,
+    Decided, Decision, EndedTask, NewTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, TaskState, TaskSubject, Tasks,
 };
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::reporter::Reporter;
@@ -47,7 +47,7 @@ async fn die(world: &World, bit: &Bit, items: usize) {
 }
 
 pub(super) async fn take_report(world: &World) -> TakenTask {
-    let tasks = Tasks { queue: Queue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
+    let tasks = Tasks { queue: TaskQueue::BitReport, account: "account1", kinds: &[TaskKind::BitReport], limit: 1 };
     world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().remove(0)
 }
 
@@ -70,9 +70,9 @@ pub(super) async fn write_report(world: &World, bit: &Bit, task: TakenTask) {
 
 pub(super) async fn write_report_by(world: &World, reporter: &Reporter, task: TakenTask) {
     let processed = reporter.process(&task, &Lease::unlimited()).await;
-    assert_eq!(processed.outcome, Outcome::Done);
+    assert_eq!(processed.outcome, TaskOutcome::Done);
     let catalogue = &world.catalogue;
-    let ended = EndedTask { task, outcome: Outcome::Done, follow_ups: Vec::new(), checked: None };
+    let ended = EndedTask { task, outcome: TaskOutcome::Done, follow_ups: Vec::new(), checked: None };
     assert_eq!(catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
 }
 
@@ -171,7 +171,7 @@ on_all! {
             bit.settle().await;
             // As one does who finds it wrong while it is copied.
             for _look in 0..3 * usize::from(key(&letter.subject) == item("again").key) {
-                let again = NewTask { queue: Queue::BitIntegrity, subject: letter.subject.clone(), source: None };
+                let again = NewTask { queue: TaskQueue::BitIntegrity, subject: letter.subject.clone(), source: None };
                 world.catalogue.put_tasks(&[again]).await.unwrap();
                 assert_eq!(bit.settle().await, (0, 1));
             }
@@ -185,7 +185,7 @@ on_all! {
             key: Some(item("again").key),
             destination: Some(main()),
         };
-        world.catalogue.put_tasks(&[NewTask { queue: Queue::BitIntegrity, subject, source: None }]).await.unwrap();
+        world.catalogue.put_tasks(&[NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }]).await.unwrap();
         let stored = report(&world, &mut bit).await;
         assert_eq!((&*stored.result, stored.is_complete), ("failure", Some(false)));
         let mut covered = amounts([("stored", 3), ("failed", 1), ("dropped", 1), ("gone", 1)]);

@@ -1,7 +1,7 @@
 //! Checks on request, by workers.
 
 use queuekeeper_catalogue::bit::{NewRequestedCheck, RequestedCheck, RequestedCheckState};
-use queuekeeper_catalogue::tasks::{Outcome, TaskKind};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskOutcome};
 use queuekeeper_store::audit::Change;
 use queuekeeper_store::error::Operation;
 use queuekeeper_store::noted::NotedChange;
@@ -110,7 +110,7 @@ on_all! {
         world.catalogue.record_changes(&replica(), "ingest", &changes).await.unwrap();
         ask(&world, None).await;
         // A worker is killed before it writes down what it did.
-        let given_back = bit.process_as(TaskKind::Check, Outcome::GivenBack).await;
+        let given_back = bit.process_as(TaskKind::Check, TaskOutcome::GivenBack).await;
         assert!(given_back.checked.unwrap().requested.unwrap().rest.is_some());
         assert_eq!((requested(&world, None).await.marker, requested(&world, None).await.proven), (None, 0));
         bit.process(TaskKind::Check).await.unwrap();
@@ -133,7 +133,7 @@ on_all! {
         bit.faults.add(Rule::new(Fault::BreakAt(0)).on(Operation::List));
         for _attempt in 0..3 {
             let failed = bit.process(TaskKind::Check).await.unwrap();
-            assert!(matches!(failed.outcome, Outcome::Failed(_)), "{failed:?}");
+            assert!(matches!(failed.outcome, TaskOutcome::Failed(_)), "{failed:?}");
             world.tamper("UPDATE tasks SET visible = 0 WHERE state = 'waiting'".to_owned()).await;
         }
         let check = requested(&world, None).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_catalogue::audit::Events;
-use queuekeeper_catalogue::tasks::{Outcome, TaskKind};
+use queuekeeper_catalogue::tasks::{TaskKind, TaskOutcome};
 use queuekeeper_mill::audit::Auditor;
 use queuekeeper_mill::policy::Policies;
 use queuekeeper_mill::producer::Step;
@@ -140,7 +140,7 @@ on_all! {
         let alone: Vec<_> = page.follow_ups.iter().map(|task| task.subject.key.as_ref().unwrap().to_string()).collect();
         assert!(alone.contains(&"busy".to_owned()) && alone.contains(&"raced".to_owned()), "{alone:?}");
         let look = bit.process(TaskKind::Bit).await.unwrap();
-        assert!(matches!(look.outcome, Outcome::PutOff(_)) && look.checked.is_none(), "{look:?}");
+        assert!(matches!(look.outcome, TaskOutcome::PutOff(_)) && look.checked.is_none(), "{look:?}");
         assert_eq!(bit.errors().await.len(), 0);
 
         // It was nothing: what the store has is what no record explains.
@@ -163,7 +163,7 @@ on_all! {
         assert_eq!(bit.counts().await, [("being_stored".to_owned(), 1)].into());
         assert_eq!(bit.errors().await.len(), 0);
         let copied = world.duplicate(content.key.as_str()).await;
-        assert!(matches!(copied.outcome, Outcome::PutOff(_)), "{copied:?}");
+        assert!(matches!(copied.outcome, TaskOutcome::PutOff(_)), "{copied:?}");
         assert_eq!(world.text(&replica(), &content).await, None);
 
         world.tamper("UPDATE object_intents SET begun = begun - 86400001".to_owned()).await;
@@ -198,7 +198,7 @@ on_all! {
     async fn what_no_record_vouches_for_is_written_over_no_copy(world: World) {
         for key in ["noindex", "nothing", "index", "audit", "flipped", "undeleted", "unmarked"] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
-            assert_eq!(world.duplicate(Some(key)).await.outcome, Outcome::Done);
+            assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
         }
         for (table, key, digests) in [
             ("copies", "noindex", None),
@@ -227,7 +227,7 @@ on_all! {
             ("flipped", "has lost"),
         ] {
             let processed = world.duplicate(Some(key)).await;
-            let Outcome::Failed(said) = &processed.outcome else { panic!("{key}: {processed:?}") };
+            let TaskOutcome::Failed(said) = &processed.outcome else { panic!("{key}: {processed:?}") };
             assert!(said.contains(why) && processed.follow_ups[0].subject.kind == TaskKind::Bit, "{key}: {said}");
             let copy = world.text(&replica(), &item(key)).await;
             assert_eq!(copy.map(|(text, _)| text).as_deref(), Some("the content"), "{key}");
@@ -235,13 +235,13 @@ on_all! {
 
         // An event that is no deletion makes none.
         let processed = world.duplicate(Some("undeleted")).await;
-        let is_said = matches!(&processed.outcome, Outcome::Failed(why) if why.contains("is not in the audit log"));
+        let is_said = matches!(&processed.outcome, TaskOutcome::Failed(why) if why.contains("is not in the audit log"));
         assert!(is_said && world.text(&replica(), &item("undeleted")).await.is_some(), "{processed:?}");
         // Without its row, and without a checksum of the store, nothing says that content of the same size is the same.
         if let Some(top) = world.bare[&main()].directory() {
             std::fs::write(top.join(item("unmarked").space.as_str()).join("unmarked"), "damaged one").unwrap();
             let processed = world.duplicate(Some("unmarked")).await;
-            assert!(matches!(processed.outcome, Outcome::Failed(_)), "{processed:?}");
+            assert!(matches!(processed.outcome, TaskOutcome::Failed(_)), "{processed:?}");
             assert_eq!(world.text(&replica(), &item("unmarked")).await.unwrap().0, "the content");
         }
 
@@ -252,7 +252,7 @@ on_all! {
                 world.put(&main(), false, &item(key), "the content", "text/plain").await;
             }
             world.bare[&replica()].delete(&item(key), None).await.unwrap();
-            assert_eq!(world.duplicate(Some(key)).await.outcome == Outcome::Done, is_copied, "{key}");
+            assert_eq!(world.duplicate(Some(key)).await.outcome == TaskOutcome::Done, is_copied, "{key}");
             assert_eq!(world.text(&replica(), &item(key)).await.is_some(), is_copied, "{key}");
         }
 
@@ -260,10 +260,10 @@ on_all! {
         for key in ["new", "found"] {
             world.put(&main(), false, &item(key), "from outside", "text/plain").await;
         }
-        assert_eq!(world.duplicate(Some("new")).await.outcome, Outcome::Done);
+        assert_eq!(world.duplicate(Some("new")).await.outcome, TaskOutcome::Done);
         Bit::new(&world, "read").run_loop().await;
         let processed = world.duplicate(Some("found")).await;
-        assert!(matches!(&processed.outcome, Outcome::Failed(why) if why.contains("until bit error")), "{processed:?}");
+        assert!(matches!(&processed.outcome, TaskOutcome::Failed(why) if why.contains("until bit error")), "{processed:?}");
         assert_eq!(world.text(&replica(), &item("found")).await, None);
     }
 
@@ -274,7 +274,7 @@ on_all! {
         while bit.producer.step().await.unwrap() != Step::Checking {}
         bit.faults.add(Rule::new(Fault::Temporary).on(Operation::Get));
         let page = bit.process(TaskKind::BitPage).await.unwrap();
-        assert!(matches!(page.outcome, Outcome::Failed(_)) && page.follow_ups.is_empty(), "{page:?}");
+        assert!(matches!(page.outcome, TaskOutcome::Failed(_)) && page.follow_ups.is_empty(), "{page:?}");
         // One that cannot be read among others is checked alone; where the store goes away, the rest is a page of its
         // own.
         bit.faults.clear();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome};
+use queuekeeper_catalogue::tasks::{EndedTask, TaskOutcome};
 use queuekeeper_mill::bit::mail::ReportMail;
 use queuekeeper_mill::bit::reporter::Reporter;
 use queuekeeper_mill::metrics::MillMetrics;
@@ -232,7 +232,7 @@ on_all! {
                 Some(outcome) => outcome,
                 None => reporter.process(&task, &lease).await.outcome,
             };
-            assert_eq!(outcome, Outcome::Done, "{step}");
+            assert_eq!(outcome, TaskOutcome::Done, "{step}");
             let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
             assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
             assert_eq!(waiting(&world).await, step as u64, "each has one mail");

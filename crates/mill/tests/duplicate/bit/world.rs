@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::bit::BitError;
-use queuekeeper_catalogue::tasks::{EndedTask, Outcome, Queue, TakenTask, TaskKind, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, TakenTask, TaskKind, TaskOutcome, TaskQueue, Tasks};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::item::{ItemChecks, ROUND};
 use queuekeeper_mill::bit::lists::SpaceLists;
@@ -34,10 +34,10 @@ pub(super) struct Bit {
 }
 
 /// How long a task waits that came to no end: not at all, so that the next round is now.
-fn at_once(outcome: Outcome) -> Outcome {
+fn at_once(outcome: TaskOutcome) -> TaskOutcome {
     match outcome {
-        Outcome::Later(_) => Outcome::Later(Duration::ZERO),
-        Outcome::PutOff(_) => Outcome::PutOff(Duration::ZERO),
+        TaskOutcome::Later(_) => TaskOutcome::Later(Duration::ZERO),
+        TaskOutcome::PutOff(_) => TaskOutcome::PutOff(Duration::ZERO),
         outcome => outcome,
     }
 }
@@ -88,7 +88,7 @@ impl Bit {
     }
 
     /// The same, and nothing of that is written down but how it ended.
-    pub(super) async fn process_as(&self, kind: TaskKind, outcome: Outcome) -> Processed {
+    pub(super) async fn process_as(&self, kind: TaskKind, outcome: TaskOutcome) -> Processed {
         let (task, processed) = self.look(kind).await.unwrap();
         let ended = EndedTask { task, outcome, follow_ups: Vec::new(), checked: None };
         assert_eq!(self.checker.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
@@ -97,7 +97,7 @@ impl Bit {
 
     async fn look(&self, kind: TaskKind) -> Option<(TakenTask, Processed)> {
         let (catalogue, kinds) = (&self.checker.catalogue, [kind]);
-        let queue = if kind == TaskKind::Check { Queue::BitError } else { Queue::BitIntegrity };
+        let queue = if kind == TaskKind::Check { TaskQueue::BitError } else { TaskQueue::BitIntegrity };
         let tasks = Tasks { queue, account: "account1", kinds: &kinds, limit: 1 };
         let task = catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().pop()?;
         let (lease, checker) = (Lease::unlimited(), self.checker.clone());

@@ -1,7 +1,7 @@
 //! Copies and repairs that read from an archive wait for its restore.
 
 use queuekeeper_catalogue::repairs::RepairEnd;
-use queuekeeper_catalogue::tasks::{Outcome, TaskState};
+use queuekeeper_catalogue::tasks::{TaskOutcome, TaskState};
 use queuekeeper_mill::limits::{ColdStore, StoreLimits};
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::StoreName;
@@ -23,19 +23,19 @@ async fn what_is_copied_from_an_archive_waits_for_its_restore() {
     let mut world = World::archive(false).await;
     world.put(&main(), true, &item("a"), "the content", "text/plain").await;
     // Without a restore it is an error that says so, and nothing is requested.
-    let Outcome::Failed(why) = world.duplicate(Some("a")).await.outcome else { panic!("it is archived") };
+    let TaskOutcome::Failed(why) = world.duplicate(Some("a")).await.outcome else { panic!("it is archived") };
     assert!(why.contains("it is archived, and was not restored"), "{why}");
     assert_eq!(world.server().count("RestoreObject"), 0);
 
     allow(&mut world, &main(), restored());
-    assert!(matches!(world.duplicate(Some("a")).await.outcome, Outcome::Restore(..)));
+    assert!(matches!(world.duplicate(Some("a")).await.outcome, TaskOutcome::Restore(..)));
     let [open] = world.open_tasks(&["a"]).await.try_into().unwrap();
     assert_eq!((open.state, open.attempts), (TaskState::Restore, 0));
     look_again(&world).await;
-    assert!(matches!(world.process().await.outcome, Outcome::Restore(..)));
+    assert!(matches!(world.process().await.outcome, TaskOutcome::Restore(..)));
     assert_eq!((world.server().count("RestoreObject"), world.server().end_restores()), (1, 1));
     look_again(&world).await;
-    assert_eq!(world.process().await.outcome, Outcome::Done);
+    assert_eq!(world.process().await.outcome, TaskOutcome::Done);
     let copied = world.text(&replica(), &item("a")).await;
     assert_eq!(copied, Some(("the content".to_owned(), "text/plain".to_owned())));
     assert_eq!(world.catalogue.check().await.unwrap(), []);
@@ -50,14 +50,14 @@ async fn what_is_repaired_from_an_archive_waits_for_its_restore() {
     allow(&mut world, &replica(), restored());
     let task = start(&world, "a", Some(1)).await;
     let processed = repairer(&world).process(&task, &Lease::unlimited()).await;
-    assert!(matches!(processed.outcome, Outcome::Restore(..)), "{:?}", processed.outcome);
+    assert!(matches!(processed.outcome, TaskOutcome::Restore(..)), "{:?}", processed.outcome);
     end(&world, task, &processed).await;
     assert_eq!(newest(&world, "a").await.ended, None);
     assert_eq!((world.server().count("RestoreObject"), world.server().end_restores()), (1, 1));
     look_again(&world).await;
     let task = take(&world).await;
     let processed = repairer(&world).process(&task, &Lease::unlimited()).await;
-    assert_eq!(processed.outcome, Outcome::Done);
+    assert_eq!(processed.outcome, TaskOutcome::Done);
     end(&world, task, &processed).await;
     assert_eq!(newest(&world, "a").await.ended.map(|ended| ended.1), Some(RepairEnd::Repaired));
     assert_repaired(&world, "a", "the content", &damaged).await;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::RepairEnd;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, Outcome, Queue, TaskKind, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
@@ -27,7 +27,7 @@ pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
 
 /// Processes the task of a kind that is visible, with what it leads to; `None` where none is.
 pub(super) async fn process(world: &World, checker: &Checker, kind: TaskKind) -> Option<Processed> {
-    let queue = if kind == TaskKind::Bit { Queue::BitIntegrity } else { Queue::BitError };
+    let queue = if kind == TaskKind::Bit { TaskQueue::BitIntegrity } else { TaskQueue::BitError };
     let tasks = Tasks { queue, account: "account1", kinds: &[kind], limit: 1 };
     let task = world.catalogue.take_tasks(&tasks, "worker-1", LEASE).await.unwrap().pop()?;
     let lease = Lease::unlimited();
@@ -38,7 +38,7 @@ pub(super) async fn process(world: &World, checker: &Checker, kind: TaskKind) ->
     };
     let Processed { outcome, follow_ups, checked } = processed.clone();
     // The next round is now.
-    let outcome = if matches!(outcome, Outcome::Later(_)) { Outcome::Later(Duration::ZERO) } else { outcome };
+    let outcome = if matches!(outcome, TaskOutcome::Later(_)) { TaskOutcome::Later(Duration::ZERO) } else { outcome };
     world.catalogue.end_tasks(&[EndedTask { task, outcome, follow_ups, checked }]).await.unwrap();
     Some(processed)
 }
@@ -52,7 +52,7 @@ pub(super) async fn find(world: &World, checker: &Checker, key: &str) -> String 
     put_both(world, key, "the content").await;
     world.rot(key);
     let damaged = has(world, &main(), &item(key)).await.unwrap().0;
-    let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+    let check = NewTask { queue: TaskQueue::BitIntegrity, subject: subject(key), source: None };
     world.catalogue.put_tasks(&[check]).await.unwrap();
     let checked = process(world, checker, TaskKind::Bit).await.unwrap();
     assert_eq!(checked.checked.unwrap().items[0].wrong.as_ref().unwrap().findings, ["content_damaged"]);
@@ -69,17 +69,17 @@ on_all! {
         let damaged = find(&world, &checker, "a").await;
         assert!(is_wrong(&world, "a").await);
         let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
-        assert_eq!(decided.outcome, Outcome::Done);
+        assert_eq!(decided.outcome, TaskOutcome::Done);
         assert_eq!(world.catalogue.automatic_repairs_today(&main()).await.unwrap(), 1);
         // What has written nothing waits where repairs are stopped meanwhile.
         assert!(world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap());
         let stopped = process(&world, &checker, TaskKind::Repair).await.unwrap();
-        assert!(matches!(stopped.outcome, Outcome::PutOff(_)), "{stopped:?}");
+        assert!(matches!(stopped.outcome, TaskOutcome::PutOff(_)), "{stopped:?}");
         assert_eq!(has(&world, &main(), &item("a")).await.unwrap().0, damaged);
         world.catalogue.resume_repairs(None).await.unwrap();
         world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
         let repaired = process(&world, &checker, TaskKind::Repair).await.unwrap();
-        assert_eq!(repaired.outcome, Outcome::Done);
+        assert_eq!(repaired.outcome, TaskOutcome::Done);
         assert_repaired(&world, "a", "the content", &damaged).await;
         assert!(!is_wrong(&world, "a").await);
         let repair = newest(&world, "a").await;
@@ -93,7 +93,7 @@ on_all! {
         let checker = checker(&world, &StoreLimits::default());
         let damaged = find(&world, &checker, "a").await;
         let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();
-        assert!(matches!(decided.outcome, Outcome::PutOff(wait) if wait > Duration::from_hours(1)), "{decided:?}");
+        assert!(matches!(decided.outcome, TaskOutcome::PutOff(wait) if wait > Duration::from_hours(1)), "{decided:?}");
         assert!(process(&world, &checker, TaskKind::Repair).await.is_none());
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
         assert_eq!(error.repair_started, None);
@@ -130,7 +130,7 @@ on_all! {
                 }
             }
             let before = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
-            let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+            let check = NewTask { queue: TaskQueue::BitIntegrity, subject: subject(key), source: None };
             world.catalogue.put_tasks(&[check]).await.unwrap();
             // The repair fails three times, and has the other copy checked, which is wrong as well.
             for kind in [TaskKind::Bit, TaskKind::BitError, TaskKind::Repair, TaskKind::Bit] {

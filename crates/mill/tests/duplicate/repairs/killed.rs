@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use queuekeeper_catalogue::tasks::Outcome;
+use queuekeeper_catalogue::tasks::TaskOutcome;
 use queuekeeper_mill::duplicate::ASIDE;
 use queuekeeper_mill::metrics::MillMetrics;
 use queuekeeper_mill::stores::AccountStores;
@@ -54,7 +54,7 @@ on_all! {
                 assert!(!world.catalogue.is_changing(&main(), &item(key)).await.unwrap(), "{step}");
                 repairer.process(&task, &lease).await
             };
-            assert_eq!(processed.outcome, Outcome::Done, "{step}");
+            assert_eq!(processed.outcome, TaskOutcome::Done, "{step}");
             end(&world, task, &processed).await;
             assert_repaired(&world, key, "the content", &damaged).await;
             // What is written has the digests that the store says it had: whether it was written cannot be told then,

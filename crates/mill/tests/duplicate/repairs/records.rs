@@ -3,7 +3,7 @@
 use queuekeeper_catalogue::audit::{EventKind, Events};
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::RepairEnd;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskOutcome, TaskQueue};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::repair::RepairMode;
 use queuekeeper_mill::bit::requested::{RemedyError, RemedyRequest, request_remedy};
@@ -20,7 +20,7 @@ const OTHER: &str = r#"{"md5":"00000000000000000000000000000000"}"#;
 
 /// Has an item checked to the end, and what is found decided.
 async fn decide(world: &World, checker: &Checker, key: &str, finding: &str) -> Processed {
-    let check = NewTask { queue: Queue::BitIntegrity, subject: subject(key), source: None };
+    let check = NewTask { queue: TaskQueue::BitIntegrity, subject: subject(key), source: None };
     world.catalogue.put_tasks(&[check]).await.unwrap();
     let mut found = Vec::new();
     while let Some(checked) = process(world, checker, TaskKind::Bit).await {
@@ -42,7 +42,7 @@ async fn resolve(world: &World, checker: &Checker, key: &str, remedy: Remedy) ->
     let repaired = process(world, checker, TaskKind::Repair).await.unwrap();
     if !is_wrong(world, key).await {
         // What waited for a decision is looked at now, and done.
-        assert_eq!(process(world, checker, TaskKind::BitError).await.unwrap().outcome, Outcome::Done, "{key}");
+        assert_eq!(process(world, checker, TaskKind::BitError).await.unwrap().outcome, TaskOutcome::Done, "{key}");
     }
     repaired
 }
@@ -73,7 +73,7 @@ on_all! {
         ] {
             world.put(&main(), true, &item(key), "the content", "text/plain").await;
             world.change_record(table, key, digests).await;
-            assert_eq!(decide(&world, &checker, key, finding).await.outcome, Outcome::Done);
+            assert_eq!(decide(&world, &checker, key, finding).await.outcome, TaskOutcome::Done);
             assert_recorded(&world, key, "the content", MILL).await;
         }
         // A row that is removed behind the back of the catalogue stays counted.
@@ -98,18 +98,18 @@ on_all! {
         ] {
             let before = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap();
             let decided = decide(&world, &asks, key, finding).await;
-            assert!(matches!(decided.outcome, Outcome::PutOff(_)), "{key}: {decided:?}");
+            assert!(matches!(decided.outcome, TaskOutcome::PutOff(_)), "{key}: {decided:?}");
             let records = world.catalogue.records_of_item(&main(), &item(key)).await.unwrap();
             assert_eq!(records.and_then(|after| after.index), before.and_then(|before| before.index), "{key}");
             let why = requested(&world, &asks, key, other).await.unwrap_err().to_string();
             assert!(why.contains("does not resolve this"), "{key}: {why}");
-            assert_eq!(resolve(&world, &asks, key, remedy).await.outcome, Outcome::Done);
+            assert_eq!(resolve(&world, &asks, key, remedy).await.outcome, TaskOutcome::Done);
             assert_recorded(&world, key, content, "ada").await;
             assert_eq!(newest(&world, key).await.ended.unwrap().1, RepairEnd::Recorded, "{key}");
         }
         let adopts = checker(&world, &StoreLimits { adopt: RepairMode::Automatic, ..StoreLimits::default() });
         world.put(&main(), false, &item("new"), "written outside", "text/plain").await;
-        assert_eq!(decide(&world, &adopts, "new", "not_recorded").await.outcome, Outcome::Done);
+        assert_eq!(decide(&world, &adopts, "new", "not_recorded").await.outcome, TaskOutcome::Done);
         assert_recorded(&world, "new", "written outside", MILL).await;
     }
 
@@ -131,7 +131,7 @@ on_all! {
         world.put(&main(), false, &item("a"), "written once more", "text/plain").await;
         let before = world.catalogue.records_of_item(&main(), &item("a")).await.unwrap();
         let processed = process(&world, &asks, TaskKind::Repair).await.unwrap();
-        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&Outcome::Done, 1));
+        assert_eq!((&processed.outcome, processed.follow_ups.len()), (&TaskOutcome::Done, 1));
         assert_eq!(newest(&world, "a").await.ended.unwrap().1, RepairEnd::Refused);
         assert_eq!(world.catalogue.records_of_item(&main(), &item("a")).await.unwrap(), before);
         assert!(is_wrong(&world, "a").await);
@@ -142,8 +142,8 @@ on_all! {
         world.put(&main(), true, &item("a"), "the content", "text/plain").await;
         world.misstate("a");
         let decided = decide(&world, &asks, "a", "store_checksum_wrong").await;
-        assert!(matches!(decided.outcome, Outcome::PutOff(_)), "{decided:?}");
-        assert_eq!(resolve(&world, &asks, "a", Remedy::RewriteInPlace).await.outcome, Outcome::Done);
+        assert!(matches!(decided.outcome, TaskOutcome::PutOff(_)), "{decided:?}");
+        assert_eq!(resolve(&world, &asks, "a", Remedy::RewriteInPlace).await.outcome, TaskOutcome::Done);
         assert_recorded(&world, "a", "the content", MILL).await;
         let repair = newest(&world, "a").await;
         assert_eq!((repair.source, repair.ended.unwrap().1), (Some(main()), RepairEnd::Repaired));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
-use queuekeeper_catalogue::tasks::{NewTask, Outcome, Queue, TaskKind};
+use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskOutcome, TaskQueue};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::repair::{AskFor, RepairMode};
 use queuekeeper_mill::bit::requested::{RemedyRequest, request_remedy};
@@ -96,7 +96,7 @@ on_all! {
     async fn a_repair_that_the_mill_has_requested_says_why_it_does_not_begin(world: World) {
         let checker = checker(&world, &StoreLimits { repair: RepairMode::Automatic, ..StoreLimits::default() });
         find(&world, &checker, "a").await;
-        assert_eq!(process(&world, &checker, TaskKind::BitError).await.unwrap().outcome, Outcome::Done);
+        assert_eq!(process(&world, &checker, TaskKind::BitError).await.unwrap().outcome, TaskOutcome::Done);
         let worker = wait(&world, &checker, "a").await;
         assert_is(&worker, WaitReason::Worker, "which the mill requested, waits in bit-error for a worker.", "", false);
         world.catalogue.stop_repairs(Some(&main()), "ada", "a bad firmware").await.unwrap();
@@ -105,7 +105,7 @@ on_all! {
         world.catalogue.resume_repairs(Some(&main())).await.unwrap();
         // What its task says is what is shown: nothing was written by then.
         assert!(is_wrong(&world, "a").await);
-        assert_eq!(process(&world, &checker, TaskKind::Repair).await.unwrap().outcome, Outcome::Done);
+        assert_eq!(process(&world, &checker, TaskKind::Repair).await.unwrap().outcome, TaskOutcome::Done);
         assert!(!is_wrong(&world, "a").await);
     }
 
@@ -115,7 +115,7 @@ on_all! {
         for store in [main(), replica()] {
             world.rot_in(&store, "rotten");
         }
-        let check = NewTask { queue: Queue::BitIntegrity, subject: subject("rotten"), source: None };
+        let check = NewTask { queue: TaskQueue::BitIntegrity, subject: subject("rotten"), source: None };
         world.catalogue.put_tasks(&[check]).await.unwrap();
         let mut reasons = BTreeSet::new();
         for kind in [TaskKind::Bit, TaskKind::BitError, TaskKind::Repair] {

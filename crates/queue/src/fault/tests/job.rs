@@ -37,7 +37,7 @@ fn job() -> JobFacts<'static> {
         is_batch_acquired: true,
         is_leaving: false,
         entries: &ENTRY,
-        references: &[(BATCH, Outcome::Processing)],
+        references: &[(BATCH, JobOutcome::Processing)],
         lock: None,
         is_expanding: false,
     }
@@ -49,7 +49,7 @@ fn failed(retry_count: Option<u32>) -> JobFacts<'static> {
         state: Some(JobState::Failed),
         retry_count,
         entries: &FAILED_ENTRY,
-        references: &[(BATCH, Outcome::Failed)],
+        references: &[(BATCH, JobOutcome::Failed)],
         ..job()
     }
 }
@@ -183,13 +183,13 @@ fn a_job_shows_references_that_are_missing_contradict_it_or_are_too_many() {
     assert_eq!(of(&with(&[])), [seen("missing_reference", &format!("{J} {own}"))]);
     assert_eq!(of(&JobFacts { batch: None, ..with(&[]) }), [seen("missing_reference", J)]);
     let failed = "/batches/bid0000000007/states/batch-failed/jid0000000001";
-    let contradicts = of(&with(&[(BATCH, Outcome::Failed)]));
+    let contradicts = of(&with(&[(BATCH, JobOutcome::Failed)]));
     assert_eq!(contradicts, [seen("missing_reference", &format!("{J} {own} {failed}"))]);
-    let others = [(BatchId::new(8), Outcome::Processing)];
+    let others = [(BatchId::new(8), JobOutcome::Processing)];
     let elsewhere = "/batches/bid0000000008/states/batch-processing/jid0000000001";
     assert_eq!(of(&with(&others)), [seen("missing_reference", &format!("{J} {own} {elsewhere}"))]);
     assert_eq!(of(&JobFacts { batch: None, ..with(&others) }), [""; 0]);
-    let two = [(BATCH, Outcome::Failed), (BATCH, Outcome::Processing)];
+    let two = [(BATCH, JobOutcome::Failed), (BATCH, JobOutcome::Processing)];
     let duplicate = seen("duplicate_reference", &format!("{own} {failed}"));
     assert_eq!(of(&with(&two)), [&*duplicate]);
     assert_eq!(of(&JobFacts { state: None, ..with(&two) })[0], duplicate);

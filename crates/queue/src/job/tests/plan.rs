@@ -7,7 +7,7 @@ use super::*;
 use crate::error::ConflictKind;
 use crate::lock::ChangeTarget as _;
 use crate::path::EntryName;
-use crate::state::{BatchState, Outcome, State};
+use crate::state::{BatchState, JobOutcome, State};
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -134,7 +134,7 @@ fn a_change_applies_only_to_what_its_caller_saw() {
     }
 }
 
-fn context(references: &[Outcome], entries: &[(JobState, i32)]) -> JobContext {
+fn context(references: &[JobOutcome], entries: &[(JobState, i32)]) -> JobContext {
     JobContext {
         has_batch: true,
         is_batch_acquired: true,
@@ -159,7 +159,7 @@ fn a_plan_moves_entry_and_reference_and_repairs_what_it_touches() {
     use JobState as S;
     let change = JobChange::resume().with_priority(priority(6));
     let edit = JobEdit { change: Some((&change, NOW)), priority: change.priority };
-    let (plan, operations) = planned(&context(&[Outcome::Failed], &[(S::Failed, 5)]), &job(&NODES), edit);
+    let (plan, operations) = planned(&context(&[JobOutcome::Failed], &[(S::Failed, 5)]), &job(&NODES), edit);
     let (job_path, batch) = ("/jobs/jid0000000001", "/batches/bid0000000007/states");
     let expected = [
         format!("create {job_path}/lock (ephemeral)"),
@@ -179,7 +179,8 @@ fn a_plan_moves_entry_and_reference_and_repairs_what_it_touches() {
     // Only the priority: the status is checked. What is right already stays.
     let edit = JobEdit { change: None, priority: Some(priority(6)) };
     let entries = [(S::Failed, 6), (S::Pending, 5)];
-    let (plan, operations) = planned(&context(&[Outcome::Failed, Outcome::Deleted], &entries), &job(&NODES), edit);
+    let (plan, operations) =
+        planned(&context(&[JobOutcome::Failed, JobOutcome::Deleted], &entries), &job(&NODES), edit);
     let expected = [
         format!("create {job_path}/lock (ephemeral)"),
         format!("check {job_path}/status at version 3"),
@@ -227,7 +228,7 @@ fn a_job_is_looked_for_in_every_state_under_its_old_name_and_its_new() {
     let context = JobContext::from_found(&location, &mut reads.iter().map(find));
     assert!(context.has_batch && !context.is_batch_acquired);
     assert_eq!(context.batch_status, Some((Some(BatchState::Reporting), 3)));
-    assert_eq!((context.references, context.entries), (vec![Outcome::Failed], vec![(JobState::Pending, new)]));
+    assert_eq!((context.references, context.entries), (vec![JobOutcome::Failed], vec![(JobState::Pending, new)]));
 }
 
 #[test]
@@ -242,7 +243,7 @@ fn what_is_around_a_job_is_regular_until_any_of_it_differs() {
         JobContext { has_batch: false, ..regular() },
         JobContext { is_batch_acquired: false, ..regular() },
         JobContext { references: Vec::new(), ..regular() },
-        JobContext { references: vec![Outcome::Processing, Outcome::Failed], ..regular() },
+        JobContext { references: vec![JobOutcome::Processing, JobOutcome::Failed], ..regular() },
         JobContext { entries: Vec::new(), ..regular() },
         JobContext { entries: vec![(JobState::Storing, entry(6))], ..regular() },
         JobContext { entries: vec![(JobState::Recording, entry(5))], ..regular() },

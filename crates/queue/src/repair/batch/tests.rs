@@ -6,7 +6,7 @@ use crate::testing::{batch, found};
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 fn inspection(nodes: &[(BatchNode, &str)], processing: Option<i32>, entry: Option<&str>) -> BatchInspection {
-    let folders: Vec<_> = processing.map(|jobs| (Outcome::Processing, jobs)).into_iter().collect();
+    let folders: Vec<_> = processing.map(|jobs| (JobOutcome::Processing, jobs)).into_iter().collect();
     let path = Path::BatchUuid("uuid-7".into());
     let entry = entry.map(|data| (path, if data.is_empty() { Found::Nothing } else { found(data) }));
     let (uuid, batch) = (String::new(), batch(nodes, &folders));

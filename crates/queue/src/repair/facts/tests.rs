@@ -11,7 +11,7 @@ fn children(nodes: NodeSet, all: usize) -> Vec<usize> {
 }
 
 fn inspection(job: Option<Job>) -> JobInspection {
-    let (entries, references) = (Vec::new(), vec![(BATCH, Outcome::Failed)]);
+    let (entries, references) = (Vec::new(), vec![(BATCH, JobOutcome::Failed)]);
     let created = Some(stat());
     JobInspection {
         id: JobId::new(1),
@@ -42,10 +42,10 @@ fn the_facts_of_a_job_are_those_of_its_znodes() {
     assert_eq!((facts.state, facts.is_canonical, facts.retry_count), (Some(JobState::Storing), true, Some(2)));
     assert_eq!((facts.entered_ms, facts.created_ms), (2_000, 1_000));
     assert_eq!((facts.priority, facts.is_priority_out_of_range, facts.batch), (None, true, Some(BATCH)));
-    assert_eq!((facts.is_batch_acquired, facts.references), (true, &[(BATCH, Outcome::Failed)][..]));
+    assert_eq!((facts.is_batch_acquired, facts.references), (true, &[(BATCH, JobOutcome::Failed)][..]));
     assert_eq!(facts.lock, Some(LockFacts { created_ms: 1_000, is_ephemeral: false }));
     let mut references = whole.reference_paths();
-    let reference = Path::Reference(BATCH, Outcome::Failed, JobId::new(1));
+    let reference = Path::Reference(BATCH, JobOutcome::Failed, JobId::new(1));
     assert_eq!((references.next(), references.next(), whole.entry_paths().next()), (Some(reference), None, None));
 
     let facts = inspection(Some(job(&[(JobNode::Status, r#"{"status":"storing"}"#), (JobNode::Priority, "9")])));
@@ -61,7 +61,7 @@ fn the_facts_of_a_job_are_those_of_its_znodes() {
 #[test]
 fn the_facts_of_a_batch_are_those_of_its_znodes_and_of_its_uuid() {
     let inspection = |nodes: &[(BatchNode, &str)], entry| BatchInspection {
-        batch: batch(nodes, &[(Outcome::Failed, 2)]),
+        batch: batch(nodes, &[(JobOutcome::Failed, 2)]),
         created: Some(stat()),
         uuid: "uuid-7".to_owned(),
         entry,

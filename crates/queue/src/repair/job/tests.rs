@@ -3,7 +3,7 @@
 use super::*;
 use crate::id::BatchId;
 use crate::path::StateFolder;
-use crate::state::Outcome;
+use crate::state::JobOutcome;
 use crate::testing::job;
 
 const ID: JobId = JobId::new(1);
@@ -15,7 +15,7 @@ fn entry(folder: impl Into<StateFolder>, priority: i32) -> (StateFolder, EntryNa
     (folder.into(), EntryName { priority, job: ID })
 }
 
-fn inspection(entries: Vec<(StateFolder, EntryName)>, references: &[(BatchId, Outcome)]) -> JobInspection {
+fn inspection(entries: Vec<(StateFolder, EntryName)>, references: &[(BatchId, JobOutcome)]) -> JobInspection {
     JobInspection {
         id: ID,
         job: None,
@@ -76,16 +76,17 @@ fn a_priority_is_set_to_the_nearest_that_has_two_digits() {
 
 #[test]
 fn a_job_is_left_with_the_one_reference_of_its_batch_and_outcome() {
-    let settled = |references: &[(BatchId, Outcome)]| {
+    let settled = |references: &[(BatchId, JobOutcome)]| {
         let (summary, transaction) =
             inspection(Vec::new(), references).settle_references(&job(&[STATUS, BID])).unwrap();
         assert_eq!(summary, "Leaves job jid0000000001 one reference, in batch-processing of batch bid0000000007.");
         transaction.to_string()
     };
     let path = |batch: BatchId, folder: &str| format!("/batches/{batch}/states/batch-{folder}/jid0000000001\n");
-    assert_eq!(settled(&[(BATCH, Outcome::Processing)]), "");
+    assert_eq!(settled(&[(BATCH, JobOutcome::Processing)]), "");
     assert_eq!(settled(&[]), format!("create {}", path(BATCH, "processing")));
-    let others = [(BATCH, Outcome::Failed), (BatchId::new(8), Outcome::Processing), (BATCH, Outcome::Processing)];
+    let others =
+        [(BATCH, JobOutcome::Failed), (BatchId::new(8), JobOutcome::Processing), (BATCH, JobOutcome::Processing)];
     let deleted = [path(BATCH, "failed"), path(BatchId::new(8), "processing")].map(|path| format!("delete {path}"));
     assert_eq!(settled(&others), deleted.concat());
     let lost = JobInspection { is_batch_acquired: false, ..inspection(Vec::new(), &[]) };
@@ -97,7 +98,7 @@ fn a_job_is_left_with_the_one_reference_of_its_batch_and_outcome() {
 
 #[test]
 fn what_belongs_to_nothing_is_removed() {
-    let inspection = inspection(vec![entry(JobState::Storing, 5)], &[(BATCH, Outcome::Failed)]);
+    let inspection = inspection(vec![entry(JobState::Storing, 5)], &[(BATCH, JobOutcome::Failed)]);
     let paths = inspection.entry_paths().chain(inspection.reference_paths());
     let expected = "delete /jobs/states/storing/05-jid0000000001\n\
                     delete /batches/bid0000000007/states/batch-failed/jid0000000001\n";

@@ -3,7 +3,7 @@
 use super::*;
 use crate::id::JobId;
 use crate::path::StateFolder;
-use crate::state::Outcome;
+use crate::state::JobOutcome;
 use crate::testing::job;
 
 const ID: JobId = JobId::new(1);
@@ -35,7 +35,7 @@ fn around() -> JobInspection {
         job: None,
         created: None,
         entries: vec![entry(JobState::Storing, 4)],
-        references: vec![(BATCH, Outcome::Processing)],
+        references: vec![(BATCH, JobOutcome::Processing)],
         is_batch_acquired: true,
         is_expanding: false,
         batch_state: None,
@@ -88,7 +88,7 @@ fn a_plain_value_follows_from_itself_or_from_what_refers_to_the_job() {
     let missing = "bid does not exist, and not exactly one batch refers to the job";
     assert_eq!(repaired(&nothing, &with(JobNode::Bid, None)).unwrap_err(), missing);
     let unread = "bid the value is not a batch id (bid and ten digits), and not exactly one batch refers to the job";
-    let two = vec![(BATCH, Outcome::Processing), (BatchId::new(8), Outcome::Processing)];
+    let two = vec![(BATCH, JobOutcome::Processing), (BatchId::new(8), JobOutcome::Processing)];
     let two = JobInspection { references: two, ..around() };
     assert_eq!(repaired(&two, &with(JobNode::Bid, Some(b"seven"))).unwrap_err(), unread);
 
@@ -131,8 +131,8 @@ fn a_status_is_written_as_the_daemons_do_and_derived_where_it_names_no_state() {
 
     let mut contradictions = [around(), around(), around(), around()];
     contradictions[0].entries.push(entry(JobState::Storing, 5));
-    contradictions[1].references.push((BATCH, Outcome::Failed));
-    contradictions[2].references[0].1 = Outcome::Failed;
+    contradictions[1].references.push((BATCH, JobOutcome::Failed));
+    contradictions[2].references[0].1 = JobOutcome::Failed;
     contradictions[3].entries[0].0 = StateFolder::Other("odd".into());
     for around in contradictions {
         let rest = "and its queue entry and reference show different states";
