@@ -15,7 +15,7 @@ pub mod http;
 pub mod mill;
 pub mod process;
 pub mod queue;
-pub mod storage;
+pub mod working_storage;
 
 pub use exposition::Format;
 

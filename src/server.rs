@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::actions::audit::Audit;
 use crate::config::{Config, ListenAddress};
-use crate::metrics::{self, storage};
+use crate::metrics::{self, working_storage};
 use crate::prometheus::Prometheus;
 use crate::web;
 use queue::ServedQueue;
@@ -54,8 +54,8 @@ pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &Cance
 
 /// The volume of the configuration; `None` if it has none.
 #[must_use]
-pub fn volume(config: &Config) -> Option<storage::Storage> {
-    config.storage.clone().map(|volume| storage::Storage::new(volume.path, volume.threshold))
+pub fn volume(config: &Config) -> Option<working_storage::Storage> {
+    config.storage.clone().map(|volume| working_storage::Storage::new(volume.path, volume.threshold))
 }
 
 /// What a server has besides the queue's pages.
@@ -88,7 +88,7 @@ impl Beside {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_with(
-    volume: Option<storage::Storage>,
+    volume: Option<working_storage::Storage>,
     config: Config,
     listeners: Vec<TcpListener>,
     beside: Beside,

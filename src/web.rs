@@ -25,7 +25,7 @@ use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
 use crate::config;
 use crate::metrics::http::Known;
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::Store;
 
 pub use self::several::Several;

@@ -56,7 +56,7 @@ struct CheckArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 /// Write a consistent copy of a catalogue in SQLite, while it is in use
@@ -73,7 +73,7 @@ struct BackupArgs {
     replace: bool,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 /// Bring the schema of the catalogue up to date, or create it
@@ -83,7 +83,7 @@ struct BackupArgs {
 #[derive(Clone, Debug, Args)]
 struct MigrateArgs {
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 impl CatalogueArgs {
@@ -119,7 +119,7 @@ impl ConfigArgs {
 
 impl CheckArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let catalogue = self.place.open().await?;
+        let catalogue = self.config.open().await?;
         let spinner = Spinner::start("checking the catalogue");
         let findings = catalogue.check().await.map_err(failed);
         drop(spinner);
@@ -148,7 +148,7 @@ impl BackupArgs {
             let why = format!("{} exists; --replace replaces it", self.to.display());
             return Err(CommandError::new(REFUSED, why).into());
         }
-        let catalogue = self.place.open().await?;
+        let catalogue = self.config.open().await?;
         let spinner = Spinner::start("copying the catalogue");
         let copied = catalogue.backup(&self.to).await.map_err(failed);
         drop(spinner);
@@ -160,7 +160,7 @@ impl BackupArgs {
 
 impl MigrateArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let (catalogue, migrated) = Catalogue::migrate(self.place.url()?.expose()).await.map_err(failed)?;
+        let (catalogue, migrated) = Catalogue::migrate(self.config.url()?.expose()).await.map_err(failed)?;
         let place = catalogue.place().to_owned();
         catalogue.close().await;
         super::output::write(&match (migrated.from, migrated.to) {

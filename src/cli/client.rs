@@ -15,7 +15,7 @@ use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
 use crate::config::Mirror;
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::{self, LoadError, Measured};
 use crate::views::Source;
 use crate::views::show::brief;

@@ -43,7 +43,7 @@ Exit codes:
      object, version or file, or no such account, store, space or item of the
      mill
   5  unknown: the connection was lost, and it is not known whether all of it
-     was done
+     was done; of many items, the outcome of at least one is unknown
   6  partly done: the rest was refused or failed, or it was interrupted
   7  mill verify: some content is not what was recorded, or could not be
      checked; mill compare: a listing and the content index differ; mill
@@ -130,6 +130,8 @@ impl From<Refusal> for CommandError {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
     use crate::actions::Role;
 
@@ -160,5 +162,17 @@ mod tests {
             let said = refusal.to_string();
             assert_eq!(CommandError::from(refusal), CommandError::new(code, said));
         }
+    }
+
+    #[test]
+    fn the_guide_lists_the_codes_of_the_help() {
+        let guide = include_str!("../../docs/operate.md");
+        let rows = guide.split_once("| exit code | |\n|---|---|\n").unwrap().1;
+        let mut listed = String::from("Exit codes:");
+        for row in rows.lines().take_while(|line| line.starts_with('|')) {
+            let (code, text) = row.trim_matches(['|', ' ']).split_once(" | ").unwrap();
+            write!(listed, " {code} {}", text.replace('`', "")).unwrap();
+        }
+        assert_eq!(CODES.split_whitespace().collect::<Vec<_>>().join(" "), listed);
     }
 }

@@ -5,7 +5,9 @@ mod audit;
 mod bit_flags;
 mod checks;
 mod compare;
+mod dead_letters;
 mod errors;
+mod held;
 mod loop_period;
 mod pause;
 mod policies;
@@ -14,12 +16,12 @@ mod produce;
 mod queues;
 mod repair_stops;
 mod reports;
+mod retry;
 mod run;
 mod session;
 mod spaces;
 mod verify;
 mod verify_reports;
-mod waiting;
 
 pub(super) use errors::decide;
 
@@ -62,10 +64,10 @@ commands! {
         Adopt(adopt::AdoptArgs),
         StopRepairs(repair_stops::StopRepairsArgs),
         ResumeRepairs(repair_stops::ResumeRepairsArgs),
-        Held(waiting::HeldArgs),
-        DeadLetters(waiting::DeadLettersArgs),
-        Retry(waiting::RetryArgs),
-        Drop(waiting::DropArgs),
+        Held(held::HeldArgs),
+        DeadLetters(dead_letters::DeadLettersArgs),
+        Retry(retry::RetryArgs),
+        Drop(retry::DropArgs),
         Pause(pause::PauseArgs),
         Resume(pause::ResumeArgs),
         Policies(policies::PoliciesArgs),

@@ -15,7 +15,7 @@ use super::output::{Screen, without_csv, write};
 use super::serve::volume::VolumeArgs;
 use crate::alerts::{Mode, RuleTest};
 use crate::config::ConfigFile;
-use crate::metrics::storage::Space;
+use crate::metrics::working_storage::Space;
 use queuekeeper_zookeeper::coordination::Coordination;
 
 /// The maximum size of a message of Alertmanager, in bytes.

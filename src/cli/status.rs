@@ -15,7 +15,7 @@ use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, Rules, RulesStatus, foreign};
 use crate::config::{ConfigFile, PrometheusDuration};
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use crate::views::mill::open_bit_errors;

@@ -7,7 +7,7 @@ use queuekeeper_ingest::services::Services;
 use queuekeeper_ingest::working::WorkingStorage;
 
 use super::collections::MIB;
-use crate::metrics::storage::{Space, Storage};
+use crate::metrics::working_storage::{Space, Storage};
 
 /// Its usual size: five large objects fit below the threshold.
 pub(super) const SIZE_BYTES: u64 = 96 * MIB;

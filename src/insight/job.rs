@@ -10,7 +10,7 @@ use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
 use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
-use queuekeeper_queue::fault::{Fault, Provisioning};
+use queuekeeper_queue::fault::{FREE_SPACE, Fault, Provisioning};
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobPhase, JobState, State};
@@ -133,7 +133,7 @@ fn space(job: &JobSituation, volume: &Volume, held: &str) -> Cause {
     let evidence = format!("{}.{waiting} The daemons look again every five minutes. {held}", storage(volume));
     Cause::new(CauseKind::WaitingForSpace, would_be(volume, job.space_needed_bytes))
         .evidence(evidence.trim_end())
-        .fix("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do.")
+        .fix(FREE_SPACE)
 }
 
 /// Everything that a job of a state in which daemons work waits for.

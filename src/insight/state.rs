@@ -6,7 +6,7 @@ use super::obstacles::{GRANTS_FIX, grants, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::mirror::words::{ago, between, count, counted, percent, size, until_unpaused};
 use crate::mirror::{StateSituation, Volume};
-use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::fault::{FREE_SPACE, Fault};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{JobPhase, State};
 
@@ -90,7 +90,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
     Some(
         Cause::new(CauseKind::WaitingForSpace, sentence)
             .evidence(format!("{when}{all}").trim_end())
-            .fix("Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify.")
+            .fix(FREE_SPACE)
             .since(since)
             .items(items, waiting),
     )

@@ -9,7 +9,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
 use super::encode::Families;
-use super::storage::{self, Space, Storage};
+use super::working_storage::{self, Space, Storage};
 use crate::mirror::{Freshness, LargestCollections, Store, Summary};
 use queuekeeper_queue::fault::FaultLimit;
 
@@ -106,7 +106,7 @@ impl Collector for View {
         faults::write_limits(families, &self.fault_limits)?;
         // The volume is measured by ourselves: it is true however the image stands.
         if let Some((threshold, space)) = self.storage {
-            storage::write(families, threshold, space)?;
+            working_storage::write(families, threshold, space)?;
         }
         freshness::write(families, &self.freshness, self.summary.as_ref())
     }

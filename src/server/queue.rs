@@ -13,7 +13,7 @@ use crate::actions::audit::Audit;
 use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, DeploymentName};
-use crate::metrics::{queue, storage};
+use crate::metrics::{queue, working_storage};
 use crate::mirror::{self, Store};
 
 /// A queue whose parts run.
@@ -32,7 +32,7 @@ impl ServedQueue {
     /// When the audit trail cannot be opened.
     pub(super) fn start(
         config: &Config,
-        volume: Option<&storage::Storage>,
+        volume: Option<&working_storage::Storage>,
         tasks: &mut Tasks,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
@@ -91,7 +91,7 @@ impl ServedQueue {
         tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
         let (space, counted) = (volume.cloned(), alerts::Metrics::register(registry));
-        let space = move || space.as_ref().and_then(storage::Storage::left_bytes);
+        let space = move || space.as_ref().and_then(working_storage::Storage::left_bytes);
         let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
         let alerts = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
         let alerts = match deployment {

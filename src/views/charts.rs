@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Source;
 use super::parameter::{OneOf, labelled};
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::{ByState, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
 use queuekeeper_queue::state::{JobState, State};

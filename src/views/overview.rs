@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use super::held::HeldCollection;
 use super::status::Status;
 use crate::insight::{CauseKind, Diagnosis, Forecast};
-use crate::metrics::storage::Space;
+use crate::metrics::working_storage::Space;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::lists::BatchDetail;
 use crate::mirror::{Batch, Flow, History, LockKind, PauseSituation, Rates, Summary, state_label};
@@ -287,11 +287,7 @@ impl Overview {
 fn queues(summary: &Summary, pauses: &[(QueueName, PauseSituation)]) -> Vec<QueueState> {
     let pause = |queue| pauses.iter().find(|(of, _)| *of == queue).map(|(_, pause)| pause);
     let state = |&queue: &QueueName| QueueState {
-        queue: match queue {
-            QueueName::Ingest => "ingest",
-            QueueName::AccessSmall => "access_small",
-            QueueName::AccessLarge => "access_large",
-        },
+        queue: queue.label(),
         paused_since: summary.paused(queue),
         by: pause(queue).map(|pause| pause.who.to_string()).unwrap_or_default(),
         reason: pause(queue).map(|pause| pause.why.to_string()).unwrap_or_default(),

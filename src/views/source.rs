@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::error::ViewError;
 use crate::alerts::Alerts;
-use crate::metrics::storage::{Space, Storage};
+use crate::metrics::working_storage::{Space, Storage};
 use crate::mirror::{Store, Summary, Volume};
 use queuekeeper_zookeeper::Servers;
 

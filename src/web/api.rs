@@ -25,7 +25,6 @@ mod batches;
 mod csv;
 mod daemons;
 mod deposits;
-mod document;
 mod download;
 mod failures;
 mod faults;
@@ -35,6 +34,7 @@ mod jobs;
 mod locks;
 mod mill;
 mod objects;
+mod openapi;
 mod overview;
 mod rules;
 mod status;
@@ -69,7 +69,7 @@ struct Parts {
 impl Parts {
     /// Adds the routes of a part, and what it is about.
     fn part(mut self, description: &str, routes: OpenApiRouter<State>) -> Self {
-        self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| document::tag(path, description)));
+        self.tags.extend(routes.get_openapi().paths.paths.keys().next().map(|path| openapi::tag(path, description)));
         Self { tags: self.tags, api: self.api.merge(routes) }
     }
 
@@ -153,7 +153,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
     // OpenAPI has no syntax for the router's catch-all parameters.
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    document::complete(&mut document, parts.tags);
+    openapi::complete(&mut document, parts.tags);
     (document, routes, router)
 }
 

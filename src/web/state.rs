@@ -18,7 +18,7 @@ use crate::actions::store_events::StoreEvents;
 use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::Known;
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
 use crate::views::job::JobDetail;

@@ -1,6 +1,6 @@
 use prometheus_client::registry::Registry;
 use queuekeeper::metrics::queue::View;
-use queuekeeper::metrics::storage::Space;
+use queuekeeper::metrics::working_storage::Space;
 use queuekeeper::metrics::{Format, expose, registry};
 use queuekeeper::mirror::{ByState, CollectionFigures, Freshness, LargestCollections, Summary};
 use queuekeeper_queue::fault::Limits;

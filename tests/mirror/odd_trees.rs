@@ -64,7 +64,8 @@ async fn answers(name: &str, address: &str, mirror: &Mirror) {
     let config = ServerConfig::new(super::harness::config(address));
     let mut registry = metrics::registry();
     let (store, drop_after) = (mirror.store.clone(), config.mirror.drop_after);
-    metrics::queue::QueueMetrics { store: store.clone(), storage: None, drop_after, collections: 20 }.register(&mut registry);
+    metrics::queue::QueueMetrics { store: store.clone(), storage: None, drop_after, collections: 20 }
+        .register(&mut registry);
     let mut web = config.clone();
     web.web.external_url = Some("http://localhost/".parse().unwrap());
     let router = web::router(web::State::new(web, store, None, None, registry));

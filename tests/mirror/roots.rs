@@ -200,7 +200,8 @@ async fn get(mirror: &Mirror, at: &str, page: &str) -> (StatusCode, String) {
     config.web.external_url = Some("http://localhost/".parse().unwrap());
     let mut registry = metrics::registry();
     let (store, drop_after) = (mirror.store.clone(), config.mirror.drop_after);
-    metrics::queue::QueueMetrics { store: store.clone(), storage: None, drop_after, collections: 0 }.register(&mut registry);
+    metrics::queue::QueueMetrics { store: store.clone(), storage: None, drop_after, collections: 0 }
+        .register(&mut registry);
     let router = web::router(web::State::new(config, store, None, None, registry));
     let request = Request::get(page).header("host", "localhost").body(Body::empty()).unwrap();
     let answer = router.oneshot(request).await.unwrap();

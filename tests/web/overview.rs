@@ -116,7 +116,7 @@ fn recent() -> Recent {
             (batch(427, [5, 0, 9, 0], &[]), rates(60), Forecast::Paused),
         ],
         batches_in_progress: 9,
-        fixes: vec![(Fault::BatchWithoutEnd, "Release the Held jobs of this batch.")],
+        fixes: vec![(Fault::LeakedLock, "Break the lock of job 9.")],
         failed_without_jobs: (0, None),
         held_stores: Vec::new(),
         waiting_mail: None,
@@ -249,6 +249,13 @@ fn a_batch_in_progress_says_how_far_it_is_and_when_it_ends() {
         assert!(text.contains(told), "{told:?} is not in: {text}");
     }
     assert!(html.contains(r#"<span title="11:00 UTC">in about 1.0 h</span>"#), "{html}");
+}
+
+#[test]
+fn a_fault_of_one_item_has_the_fix_of_that_item() {
+    let text = text(&page_of(figures::live(), Some(figures::full()), &recent()));
+    assert!(text.contains("Break the lock of job 9.") && !text.contains(Fault::LeakedLock.fix()), "{text}");
+    assert!(text.contains(Fault::OrphanEntry.fix()), "of many the fix of all: {text}");
 }
 
 #[test]

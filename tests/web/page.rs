@@ -1,5 +1,5 @@
 use askama::Template;
-use queuekeeper::metrics::storage::Space;
+use queuekeeper::metrics::working_storage::Space;
 use queuekeeper::mirror::{Freshness, PauseSituation, Summary};
 use queuekeeper::web::pages::{Overview, Recent, View};
 use queuekeeper_queue::path::QueueName;

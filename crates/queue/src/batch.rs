@@ -27,8 +27,8 @@ pub struct Batch {
     pub id: BatchId,
     /// The data of its submission, if it has one.
     pub submission: Option<Vec<u8>>,
-    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no such
-    /// folder.
+    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no
+    /// such folder.
     pub references: [Option<u32>; 4],
     status: Option<(Vec<u8>, Stat)>,
     report: Option<(Vec<u8>, Stat)>,

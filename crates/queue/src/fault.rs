@@ -2,8 +2,8 @@
 //!
 //! Each kind is a real failure of this queue that operators used to find by hand. The rules look at one item at a time
 //! ([`detect_job`], [`detect_batch`], [`detect_request`], [`detect_lock`] and their like), given what its znodes say
-//! and a few facts about its neighbours. What they detect is a [`FaultFinding`]: a fault that is there, and from when on it
-//! counts.
+//! and a few facts about its neighbours. What they detect is a [`FaultFinding`]: a fault that is there, and from when
+//! on it counts.
 //!
 //! That instant is the heart of it. The daemons make five or more separate writes for one change, so a tree that they
 //! work on shows nearly every fault for an instant; a fault by its shape counts only when it has lasted for
@@ -39,7 +39,7 @@ pub use lock::{
 pub use name::{Misnamed, detect_name};
 pub(super) use repair::PURGE_UNFINISHED;
 pub use request::{RequestFacts, detect_request};
-pub use stuck::{Provisioning, StateFacts, Stop, detect_state};
+pub use stuck::{FREE_SPACE, Provisioning, StateFacts, Stop, detect_state};
 pub use table::Fault;
 
 impl Fault {

@@ -138,6 +138,27 @@ pub enum QueueName {
 
 node_names!(QueueName { Ingest "ingest", AccessSmall "accessSmall", AccessLarge "accessLarge" });
 
+impl From<AccessQueue> for QueueName {
+    fn from(queue: AccessQueue) -> Self {
+        match queue {
+            AccessQueue::Small => Self::AccessSmall,
+            AccessQueue::Large => Self::AccessLarge,
+        }
+    }
+}
+
+impl QueueName {
+    /// The name in metrics and in JSON.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::AccessSmall => "access_small",
+            Self::AccessLarge => "access_large",
+        }
+    }
+}
+
 /// The folders below `/locks`, but for `queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockFolder {

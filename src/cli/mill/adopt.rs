@@ -44,7 +44,7 @@ pub(super) struct AdoptArgs {
     reason: Option<String>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,
@@ -53,8 +53,8 @@ pub(super) struct AdoptArgs {
 impl AdoptArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let Self { what, dry_run, reason, place, audit } = self;
-        let (file, config) = place.read()?;
+        let Self { what, dry_run, reason, config: named, audit } = self;
+        let (file, config) = named.read()?;
         let scope = what.scope_of_content(&config)?;
         if scope.space.is_none() || scope.key.is_some() {
             return Err(UsageError("name a space: ACCOUNT/STORE/SPACE".to_owned()).into());
@@ -63,7 +63,7 @@ impl AdoptArgs {
         let outcome = if dry_run {
             Box::pin(adopt(&checker, &scope, None)).await.map_err(|why| CommandError::new(FAILED, why).into())
         } else {
-            let act = MillActArgs::new(reason.unwrap_or_default(), place, audit);
+            let act = MillActArgs::new(reason.unwrap_or_default(), named, audit);
             act.with_session(async |session| recorded(session, &checker, &scope).await).await
         };
         checker.catalogue.close().await;

@@ -33,7 +33,7 @@ pub(super) struct AuditArgs {
     format: Format,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -50,7 +50,7 @@ fn space(text: &OsString) -> Result<Named, String> {
 impl AuditArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let Scope { account, store, space: Some(space), key: None } = self.what.scope(&config)? else {
             return Err(UsageError("name a space: ACCOUNT/STORE/SPACE".to_owned()).into());
         };

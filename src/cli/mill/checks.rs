@@ -29,7 +29,7 @@ pub(super) struct ChecksArgs {
     before: Option<u64>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -38,7 +38,7 @@ pub(super) struct ChecksArgs {
 impl ChecksArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let filter = CheckFilter { account: self.account, before: self.before, ..CheckFilter::default() };
         let list = mill.requested_checks(&filter).await;
         catalogue.close().await;
@@ -91,7 +91,7 @@ pub(super) async fn ask(
     scope: &Scope,
     is_dry_run: bool,
     reason: Option<String>,
-    place: ConfigArgs,
+    config: ConfigArgs,
     audit: AuditArgs,
 ) -> anyhow::Result<()> {
     let reason = match reason {
@@ -105,14 +105,14 @@ pub(super) async fn ask(
         space: scope.space.as_ref().map(ToString::to_string).unwrap_or_default(),
         key: KeyText(scope.key.clone()),
     };
-    let (mill, catalogue) = place.open().await?;
+    let (mill, catalogue) = config.open().await?;
     let plan = mill.plan_check(&named).await;
     catalogue.close().await;
     let plan = plan.map_err(CommandError::from)?;
     if is_dry_run {
         return output::write(&format!("{}\n", plan.words()));
     }
-    let act = MillActArgs::new(reason, place, audit);
+    let act = MillActArgs::new(reason, config, audit);
     let requested = act.with_session(async |session| {
         let requested = session.actions.request_check(&plan.scope, &plan.parts, &session.actor, &session.reason).await;
         requested.map(drop).map_err(|refusal| CommandError::from(refusal).into())

@@ -48,7 +48,7 @@ pub(super) struct CompareArgs {
     format: Format,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -61,7 +61,7 @@ enum Format {
 impl CompareArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let scope = self.what.scope_of_content(&config)?;
         if scope.key.is_some() {
             return Err(UsageError("name a space, or a store: ACCOUNT/STORE[/SPACE]".to_owned()).into());

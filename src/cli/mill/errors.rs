@@ -30,7 +30,7 @@ pub(super) struct ErrorsArgs {
     after: u64,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -102,7 +102,7 @@ impl ErrorOf {
 impl ErrorsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let list =
             mill.errors(&ErrorFilter { account: self.account, after: self.after, ..ErrorFilter::default() }).await;
         catalogue.close().await;

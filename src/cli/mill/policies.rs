@@ -18,7 +18,7 @@ pub(super) struct PoliciesArgs {
     account: Option<String>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -27,7 +27,7 @@ pub(super) struct PoliciesArgs {
 impl PoliciesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let list = match &self.account {
             Some(account) => mill.policy(account).await.map(|detail| PolicyList { items: vec![detail] }),
             None => mill.policies().await,

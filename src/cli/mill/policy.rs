@@ -39,7 +39,7 @@ commands! {
 #[derive(Clone, Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 /// Show what a policy would do in place of the one in force: items and bytes to copy, and copies that would no longer
@@ -58,7 +58,7 @@ struct PlanArgs {
     policy: Option<PathBuf>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -86,7 +86,7 @@ impl PolicyArgs {
 
 impl CheckArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let catalogue = server::catalogue::open(file.stores()).await?;
         let source = server::mill::source(&config, file.stores(), &StoreFamilies::default()).await?;
         let mut wrong = Vec::new();
@@ -128,7 +128,7 @@ impl CheckArgs {
 
 impl PlanArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let outcome = async {
             let new = if let Some(path) = &self.policy {
                 let wrong = |why: &dyn std::fmt::Display| UsageError(format!("{}: {why}", path.display()));

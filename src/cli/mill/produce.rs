@@ -63,7 +63,7 @@ pub(super) struct ProduceArgs {
     bit: BitArgs,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -78,7 +78,7 @@ enum ProducerName {
 impl ProduceArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let looping = match self.producer {
             ProducerName::Duplication => Some(PRODUCER),
             ProducerName::Bit => Some(BIT),

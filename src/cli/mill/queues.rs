@@ -20,7 +20,7 @@ use crate::views::show::{Ago, machine};
 #[command(mut_arg("format", without_csv))]
 pub(super) struct QueuesArgs {
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -29,7 +29,7 @@ pub(super) struct QueuesArgs {
 impl QueuesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let now = Timestamp::now();
         let overview = mill.overview(now).await;
         catalogue.close().await;

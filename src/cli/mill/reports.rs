@@ -56,7 +56,7 @@ pub(super) struct ReportsArgs {
     after: u64,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -65,7 +65,7 @@ pub(super) struct ReportsArgs {
 impl ReportsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let outcome = match (self.number, self.file) {
             (Some(number), Some(format)) => write(&mill, number, format.0).await,
             (Some(number), None) => self.one(&mill, number).await,

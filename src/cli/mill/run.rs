@@ -23,7 +23,7 @@ use crate::server;
 #[derive(Clone, Debug, Args)]
 pub(super) struct RunArgs {
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     /// The number of tasks that are processed at the same time
     #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -121,7 +121,7 @@ impl RunArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         self.log.begin();
         let (shutdown, signals) = on_signal().context("cannot listen to signals")?;
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let bit = self.bit.settings(self.queue_limit)?;
         let mail = ReportMail {
             settings: self.mail.settings(None)?,

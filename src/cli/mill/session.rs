@@ -23,7 +23,7 @@ pub(super) struct MillActArgs {
     reason: String,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,
@@ -40,13 +40,13 @@ pub(super) struct MillSession {
 }
 
 impl MillActArgs {
-    pub(super) fn new(reason: String, place: ConfigArgs, audit: AuditArgs) -> Self {
-        Self { reason, place, audit }
+    pub(super) fn new(reason: String, config: ConfigArgs, audit: AuditArgs) -> Self {
+        Self { reason, config, audit }
     }
 
     /// The accounts of the mill.
     pub(super) fn config(&self) -> Result<MillConfig, UsageError> {
-        self.place.read().map(|(_file, config)| config)
+        self.config.read().map(|(_file, config)| config)
     }
 
     /// Opens the catalogue and the audit trail, executes something, and waits until it is recorded.
@@ -55,7 +55,7 @@ impl MillActArgs {
         work: impl AsyncFnOnce(&MillSession) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let reason = Reason::new(&self.reason).map_err(|error| UsageError::flag("--reason", error))?;
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)
             .map_err(|error| CommandError::new(FAILED, format!("{error}; nothing was done")))?;
         let catalogue = server::catalogue::open(file.stores()).await?;

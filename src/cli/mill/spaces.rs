@@ -45,7 +45,7 @@ pub(super) struct SpacesArgs {
     after: Option<OsString>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -66,7 +66,7 @@ impl SpacesArgs {
             }
         });
         let after = after.transpose().map_err(|error| UsageError::flag("--after", error))?;
-        let (mill, catalogue) = self.place.open().await?;
+        let (mill, catalogue) = self.config.open().await?;
         let outcome = async {
             match (space, &self.key) {
                 (Some((account, space)), Some(key)) => {

@@ -49,7 +49,7 @@ pub(super) struct VerifyArgs {
     reason: Option<String>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 
     #[command(flatten)]
     audit: AuditArgs,
@@ -104,10 +104,10 @@ impl Named {
 impl VerifyArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (file, config) = self.place.read()?;
+        let (file, config) = self.config.read()?;
         let scope = self.what.scope_of_content(&config)?;
         if self.background {
-            return checks::ask(&scope, self.dry_run, self.reason, self.place, self.audit).await;
+            return checks::ask(&scope, self.dry_run, self.reason, self.config, self.audit).await;
         }
         let checker = server::mill::checker(&config, file.stores(), [&scope.store]).await?;
         let catalogue = checker.catalogue.clone();

@@ -32,7 +32,7 @@ pub(super) struct VerifyReportsArgs {
     seal: Option<String>,
 
     #[command(flatten)]
-    place: ConfigArgs,
+    config: ConfigArgs,
 }
 
 /// A SHA-256 in hexadecimal, in small letters.
@@ -45,7 +45,7 @@ fn sha256(text: &str) -> Result<String, String> {
 impl VerifyReportsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let read = if self.store_only { self.place.read_for_stores() } else { self.place.read() };
+        let read = if self.store_only { self.config.read_for_stores() } else { self.config.read() };
         let (file, config) = read?;
         let account = mill::account(&config.accounts, &self.account).map_err(CommandError::from)?;
         let (families, stores) = (StoreFamilies::default(), file.stores());

@@ -16,7 +16,7 @@ use crate::cli::exit::CommandError;
 use crate::cli::output::Display;
 use crate::cli::{UsageError, on_signal};
 use crate::config::ConfigFile;
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::{self, Store};
 use crate::views::overview::OpenBitErrors;
 use crate::views::status::Status;

@@ -2,17 +2,13 @@
 
 use std::fmt;
 
-use super::locks::queue_label;
 use crate::metrics::encode::{Families, seconds};
 use crate::mirror::{ItemFigures, Summary, state_label};
 use queuekeeper_queue::path::{AccessQueue, QueueName};
 
 /// The queue's label value is that of `merritt_queue_paused`, so that one can be matched with the other.
 fn label(queue: AccessQueue) -> &'static str {
-    queue_label(match queue {
-        AccessQueue::Small => QueueName::AccessSmall,
-        AccessQueue::Large => QueueName::AccessLarge,
-    })
+    QueueName::from(queue).label()
 }
 
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {

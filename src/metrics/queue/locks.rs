@@ -6,15 +6,6 @@ use crate::metrics::encode::{Families, seconds};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
 use queuekeeper_queue::path::QueueName;
 
-/// The label value of a queue.
-pub(super) fn queue_label(queue: QueueName) -> &'static str {
-    match queue {
-        QueueName::Ingest => "ingest",
-        QueueName::AccessSmall => "access_small",
-        QueueName::AccessLarge => "access_large",
-    }
-}
-
 pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Result {
     let kinds = || LockKind::ALL.into_iter().map(|kind| (kind.label(), summary.locks(kind)));
     let held = kinds().map(|(kind, locks)| ([("kind", kind)], locks.count));
@@ -35,7 +26,7 @@ pub(super) fn write(families: &mut Families<'_>, summary: &Summary) -> fmt::Resu
     });
     families.gauges("merritt_locks_by_age", "Number of locks by kind and age, in bands that do not overlap.", bands)?;
 
-    let queues = || QueueName::ALL.iter().map(|&queue| (queue_label(queue), summary.paused(queue)));
+    let queues = || QueueName::ALL.iter().map(|&queue| (queue.label(), summary.paused(queue)));
     let paused = queues().map(|(queue, since)| ([("queue", queue)], u64::from(since.is_some())));
     families.gauges("merritt_queue_paused", "Whether the queue is paused.", paused)?;
     let since = queues().filter_map(|(queue, since)| Some(([("queue", queue)], seconds(since?))));

@@ -117,8 +117,8 @@ pub struct Batch {
     pub rows: Option<u64>,
     /// Whether a daemon has acquired it, which is to say whether it has `states`.
     pub is_acquired: bool,
-    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for a folder that is not
-    /// there.
+    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for a folder that is
+    /// not there.
     pub references: [Option<u32>; 4],
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{Recent, queue_name};
-use crate::metrics::storage::Space;
+use crate::metrics::working_storage::Space;
 use crate::mirror::words::until_unpaused;
 use crate::mirror::{PauseSituation, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{OpenBitErrors, Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::{CauseKind, Verdict};
-use crate::metrics::storage::Storage;
+use crate::metrics::working_storage::Storage;
 use crate::mirror::lists::{FailureOrder, LockFilter, Part};
 use crate::mirror::{Flow, LockKind, PauseSituation, Summary};
 use crate::views::Source;

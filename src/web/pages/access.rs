@@ -167,10 +167,7 @@ fn sort_in_words(order: RequestOrder) -> &'static str {
 
 impl QueueFigures {
     fn new(summary: &Summary, queue: AccessQueue, root: &str, now: Timestamp) -> Self {
-        let pause = match queue {
-            AccessQueue::Small => QueueName::AccessSmall,
-            AccessQueue::Large => QueueName::AccessLarge,
-        };
+        let pause = QueueName::from(queue);
         let line = |(state, figures): (Option<AccessState>, &ItemFigures)| {
             let wanted = [pair("queue", queue.name()), pair("state", state_label(state))];
             RequestStateRow {

@@ -23,8 +23,8 @@ pub struct BatchPlan {
     pub to: BatchState,
     /// The version of its status that the change applies to.
     pub version: i32,
-    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no such
-    /// folder. A report that is created again still lists the jobs that are Failed.
+    /// How many jobs each outcome's folder refers to, in the order of [`JobOutcome::ALL`]; `None` where there is no
+    /// such folder. A report that is created again still lists the jobs that are Failed.
     pub references: [Option<u32>; 4],
     /// The hold on its collection, where it is released in spite of that.
     pub hold: Option<Pause>,

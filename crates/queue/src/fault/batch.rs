@@ -28,7 +28,8 @@ pub struct BatchFacts<'a> {
     pub entered_ms: i64,
     /// When its znode was created, likewise.
     pub created_ms: i64,
-    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for one that is not there.
+    /// How many jobs are referenced in each folder, in the order of [`JobOutcome::ALL`]; `None` for one that is not
+    /// there.
     pub references: [Option<u32>; 4],
     /// A child of a reference to one of its jobs, as far as that is known.
     pub below_reference: Option<&'a str>,

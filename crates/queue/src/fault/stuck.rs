@@ -6,6 +6,15 @@ use super::{Fault, Limits};
 use crate::path::Path;
 use crate::state::{JobState, State};
 
+macro_rules! free_space {
+    () => {
+        "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do."
+    };
+}
+
+/// The fix where jobs wait for working storage.
+pub const FREE_SPACE: &str = free_space!();
+
 /// What is known of the jobs of one state. Instants are milliseconds by the servers' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateFacts {
@@ -123,7 +132,10 @@ impl Provisioning {
     pub fn fix(self) -> &'static str {
         match self {
             Self::WaitingForSpace => {
-                "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do. The daemons check again every five minutes, and five waiting jobs fill a daemon."
+                concat!(
+                    free_space!(),
+                    " The daemons check again every five minutes, and five waiting jobs fill a daemon."
+                )
             }
             Self::LockedWithSpace => {
                 "The daemons check the space every five minutes. After that, look at the log of the daemon that holds \
@@ -131,7 +143,7 @@ impl Provisioning {
             }
             Self::Locked => "Check how full the working storage is, and the log of the daemon that holds the locks.",
             Self::WaitingForGrant => {
-                "Free or enlarge working storage. Otherwise, space is freed as jobs pass Notify: check that they do. The log of the provisioning daemon shows what each job needs."
+                concat!(free_space!(), " The log of the provisioning daemon shows what each job needs.")
             }
             Self::NoDaemon => "Check whether an ingest daemon is running, and what is at the head of the state.",
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::insight::Diagnosis;
-use crate::metrics::storage::Space;
+use crate::metrics::working_storage::Space;
 use crate::mirror::{Freshness, PauseSituation};
 use crate::views::overview::{Stopped, states};
 
