@@ -370,6 +370,8 @@ fn batches_and_states_that_nobody_knows_are_lines() {
     let mut done = job(JobState::Completed);
     done.batch.as_mut().unwrap().state = Some(BatchState::Completed);
     assert_eq!(of_job(&done), ["done: It is done.", "done: It was completed 12 min ago."]);
+    done.state = Some(JobState::Deleted);
+    assert_eq!(of_job(&done), ["done: It is deleted.", "done: It was deleted 12 min ago."]);
 }
 
 #[test]

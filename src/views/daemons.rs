@@ -149,7 +149,7 @@ impl OtherDaemon {
         let waiting = match takes {
             Takes::Batches(_) => takes.batch_state().map(batches),
             Takes::Requests => Some(AccessQueue::ALL.iter().map(requests).sum()),
-            Takes::Jobs(_) | Takes::JobsByRoom(_) | Takes::Leftovers => None,
+            Takes::Jobs(_) | Takes::JobsByGrant(_) | Takes::Leftovers => None,
         };
         Self { daemon, workers, processes, waiting }
     }

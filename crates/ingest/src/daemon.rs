@@ -12,8 +12,9 @@ use serde::{Serialize, Serializer};
 pub enum Takes {
     /// The jobs of a state, one for each worker that is free.
     Jobs(JobState),
-    /// The jobs of a state that wait for room: each round looks at all of them, and lets those pass that get some.
-    JobsByRoom(JobState),
+    /// The jobs of a state that wait for a grant of working storage: each round looks at all of them, and lets those
+    /// pass that get one.
+    JobsByGrant(JobState),
     /// Batches that are due for something.
     Batches(Due),
     /// Requests for objects.
@@ -27,7 +28,7 @@ impl Takes {
     #[must_use]
     pub fn state(self) -> Option<JobState> {
         match self {
-            Self::Jobs(state) | Self::JobsByRoom(state) => Some(state),
+            Self::Jobs(state) | Self::JobsByGrant(state) => Some(state),
             Self::Batches(_) | Self::Requests | Self::Leftovers => None,
         }
     }
@@ -41,7 +42,7 @@ impl Takes {
             Self::Batches(Due::UpdatedReport) => Some(BatchState::UpdateReporting),
             Self::Batches(Due::RestOfJobs | Due::Report | Due::Withdrawal)
             | Self::Jobs(_)
-            | Self::JobsByRoom(_)
+            | Self::JobsByGrant(_)
             | Self::Requests
             | Self::Leftovers => None,
         }
@@ -51,7 +52,7 @@ impl Takes {
     #[must_use]
     pub fn nouns(self) -> [&'static str; 2] {
         match self {
-            Self::Jobs(_) | Self::JobsByRoom(_) => ["job", "jobs"],
+            Self::Jobs(_) | Self::JobsByGrant(_) => ["job", "jobs"],
             Self::Batches(_) => ["batch", "batches"],
             Self::Requests => ["request", "requests"],
             Self::Leftovers => ["leftover", "leftovers"],
@@ -131,7 +132,7 @@ daemons! {
     Pending "pending", "checks a job's parameters", Takes::Jobs(JobState::Pending);
     Estimating "estimating", "finds out how much space a job needs", Takes::Jobs(JobState::Estimating), workers: 16,
         exchange: Exchange::Alone;
-    Provisioning "provisioning", "grants working storage", Takes::JobsByRoom(JobState::Provisioning), workers: 1,
+    Provisioning "provisioning", "grants working storage", Takes::JobsByGrant(JobState::Provisioning), workers: 1,
         exchange: Exchange::Alone;
     Downloading "downloading", "fetches and unpacks content", Takes::Jobs(JobState::Downloading);
     Processing "processing", "assigns identifiers, describes files", Takes::Jobs(JobState::Processing);
@@ -177,7 +178,7 @@ impl Daemon {
     #[must_use]
     pub fn stops_with_ingest(self) -> bool {
         match self.spec().takes {
-            Takes::Jobs(state) | Takes::JobsByRoom(state) => !state.continues_when_paused(),
+            Takes::Jobs(state) | Takes::JobsByGrant(state) => !state.continues_when_paused(),
             Takes::Batches(_) | Takes::Leftovers => true,
             Takes::Requests => false,
         }

@@ -167,7 +167,7 @@ async fn work(session: &Arc<Session>) {
         let session = Arc::clone(session);
         match daemon.spec().takes {
             Takes::Jobs(state) => lanes.spawn(lane::take(session, daemon, state)),
-            Takes::JobsByRoom(_) => lanes.spawn(lane::provide(session)),
+            Takes::JobsByGrant(_) => lanes.spawn(lane::provide(session)),
             // Once their jobs are created, or being so, batches are due for the rest of that and of their withdrawal.
             Takes::Batches(Due::Jobs | Due::RestOfJobs | Due::Withdrawal) => {
                 lanes.spawn(crate::batches::expand(session))

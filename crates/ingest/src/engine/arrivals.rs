@@ -37,7 +37,7 @@ pub(super) fn folders(takes: Takes) -> impl Iterator<Item = Path> {
         // Reports are due when jobs end. Of what is due for the rest of something, and of leftovers, none arrives.
         Takes::Batches(Due::RestOfJobs | Due::Report | Due::UpdatedReport | Due::Withdrawal)
         | Takes::Jobs(_)
-        | Takes::JobsByRoom(_)
+        | Takes::JobsByGrant(_)
         | Takes::Leftovers => (None, &[]),
     };
     batches.into_iter().chain(requests.iter().copied().map(Path::AccessQueue))

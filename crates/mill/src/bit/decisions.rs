@@ -12,7 +12,7 @@ use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, said};
 use super::kept::verdict_of;
-use super::repair::{AskFor, RepairLimits, RepairMode, RepairStart, start};
+use super::repair::{RepairLimits, RepairMode, RepairStart, RequestReason, start};
 use super::requested::offers;
 use super::verdict::{Offer, Remedy, Verdict};
 use crate::account::Account;
@@ -92,11 +92,11 @@ impl Decider {
         let why = match start {
             RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(TaskOutcome::Done.into()),
-                RepairStarted::TooMany => AskFor::TooMany.to_string(),
+                RepairStarted::TooMany => RequestReason::TooMany.to_string(),
                 RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
                 RepairStarted::Cooling => format!("it was repaired automatically within {}", span(COOLDOWN)),
             },
-            RepairStart::ByAsking(why) => why.to_string(),
+            RepairStart::OnRequest(why) => why.to_string(),
             RepairStart::Never => "no other copy can repair this".to_owned(),
         };
         let Known { item, error: BitError { store, detail, .. }, .. } = &known;

@@ -55,14 +55,14 @@ pub enum RepairStart {
     /// The mill may, at once.
     Automatic,
     /// A person has to ask for it.
-    ByAsking(AskFor),
+    OnRequest(RequestReason),
     /// It is nothing that another copy repairs.
     Never,
 }
 
 /// Why a person has to ask for a repair. As text, a sentence without a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AskFor {
+pub enum RequestReason {
     /// The content was changed outside: it may be what a user wants.
     ChangedOutside,
     /// What was seen contradicts itself.
@@ -79,7 +79,7 @@ pub enum AskFor {
     Mode,
 }
 
-impl fmt::Display for AskFor {
+impl fmt::Display for RequestReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ChangedOutside => to.write_str("the content was changed by another program"),
@@ -102,23 +102,23 @@ pub fn start(verdict: &Verdict, limits: &RepairLimits) -> RepairStart {
     let has = |finding| verdict.findings.contains(&finding);
     let is_of_record = || verdict.findings.iter().any(|finding| finding.is_of_record());
     let why = if has(CopyFinding::ChangedOutside) {
-        AskFor::ChangedOutside
+        RequestReason::ChangedOutside
     } else if matches!(verdict.result, CheckResult::Error(_)) {
-        AskFor::Conflict
+        RequestReason::Conflict
     } else if offer.only_by_asking && (has(CopyFinding::ContentMissing) || is_of_record()) {
-        AskFor::Records
+        RequestReason::Records
     } else if offer.only_by_asking {
-        AskFor::NoChecksum
+        RequestReason::NoChecksum
     } else if limits.is_write_once {
-        AskFor::WriteOnce
+        RequestReason::WriteOnce
     } else if limits.mode == RepairMode::Ask {
-        AskFor::Mode
+        RequestReason::Mode
     } else if limits.started_today >= MOST_A_DAY {
-        AskFor::TooMany
+        RequestReason::TooMany
     } else {
         return RepairStart::Automatic;
     };
-    RepairStart::ByAsking(why)
+    RepairStart::OnRequest(why)
 }
 
 /// Why a copy is not good enough to repair another one from it. As text, what follows on its name in a sentence.
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn only_damage_and_loss_of_which_all_records_agree_are_repaired_automatically() {
-        use RepairStart::{Automatic, ByAsking, Never};
+        use RepairStart::{Automatic, Never, OnRequest};
         use Sighting::{Missing, NotLooked};
         let bare = || Sighting::Present(Fixity { size: 7, digests: queuekeeper_store::Digests::default() });
         let (x, y) = (Some(b'x'), Some(b'y'));
@@ -211,14 +211,14 @@ mod tests {
             (found(present(b'y'), present(b'x'), x, x), Automatic),
             (found(Missing, Missing, x, x), Automatic),
             (found(NotLooked, Missing, x, x), Automatic),
-            (found(present(b'y'), bare(), x, x), ByAsking(AskFor::NoChecksum)),
-            (found(present(b'y'), present(b'x'), None, x), ByAsking(AskFor::Records)),
-            (found(present(b'y'), present(b'x'), x, None), ByAsking(AskFor::Records)),
-            (found(Missing, Missing, x, None), ByAsking(AskFor::Records)),
-            (found(Missing, Missing, x, y), ByAsking(AskFor::Records)),
-            (found(present(b'y'), present(b'y'), x, x), ByAsking(AskFor::ChangedOutside)),
-            (found(present(b'y'), present(b'y'), None, x), ByAsking(AskFor::ChangedOutside)),
-            (found(present(b'y'), present(b'z'), x, x), ByAsking(AskFor::Conflict)),
+            (found(present(b'y'), bare(), x, x), OnRequest(RequestReason::NoChecksum)),
+            (found(present(b'y'), present(b'x'), None, x), OnRequest(RequestReason::Records)),
+            (found(present(b'y'), present(b'x'), x, None), OnRequest(RequestReason::Records)),
+            (found(Missing, Missing, x, None), OnRequest(RequestReason::Records)),
+            (found(Missing, Missing, x, y), OnRequest(RequestReason::Records)),
+            (found(present(b'y'), present(b'y'), x, x), OnRequest(RequestReason::ChangedOutside)),
+            (found(present(b'y'), present(b'y'), None, x), OnRequest(RequestReason::ChangedOutside)),
+            (found(present(b'y'), present(b'z'), x, x), OnRequest(RequestReason::Conflict)),
             (found(present(b'x'), present(b'y'), x, x), Never),
             (found(NotLooked, present(b'y'), x, x), Never),
             (found(present(b'x'), present(b'x'), x, y), Never),
@@ -235,18 +235,18 @@ mod tests {
     fn a_store_that_is_written_once_or_configured_so_or_has_a_wave_of_damage_waits_for_a_person() {
         let damaged = found(present(b'y'), present(b'x'), Some(b'x'), Some(b'x'));
         for (limits, why) in [
-            (RepairLimits { is_write_once: true, ..AUTOMATIC }, AskFor::WriteOnce),
-            (RepairLimits { mode: RepairMode::Ask, ..AUTOMATIC }, AskFor::Mode),
-            (RepairLimits { started_today: MOST_A_DAY, ..AUTOMATIC }, AskFor::TooMany),
-            (RepairLimits::default(), AskFor::Mode),
+            (RepairLimits { is_write_once: true, ..AUTOMATIC }, RequestReason::WriteOnce),
+            (RepairLimits { mode: RepairMode::Ask, ..AUTOMATIC }, RequestReason::Mode),
+            (RepairLimits { started_today: MOST_A_DAY, ..AUTOMATIC }, RequestReason::TooMany),
+            (RepairLimits::default(), RequestReason::Mode),
         ] {
-            assert_eq!(start(&damaged, &limits), RepairStart::ByAsking(why));
+            assert_eq!(start(&damaged, &limits), RepairStart::OnRequest(why));
         }
         // No limit makes automatic what is not.
         let outside = found(present(b'y'), present(b'y'), Some(b'x'), Some(b'x'));
         assert_eq!(
             start(&outside, &RepairLimits { started_today: 0, ..AUTOMATIC }),
-            RepairStart::ByAsking(AskFor::ChangedOutside)
+            RepairStart::OnRequest(RequestReason::ChangedOutside)
         );
         // An offer is what counts, whatever the findings are.
         let offers = vec![Offer { remedy: Remedy::WriteToProvider, only_by_asking: false }];
@@ -295,13 +295,13 @@ mod tests {
         }
         assert!("Automatic".parse::<RepairMode>().is_err());
         let all = [
-            AskFor::ChangedOutside,
-            AskFor::Conflict,
-            AskFor::Records,
-            AskFor::NoChecksum,
-            AskFor::WriteOnce,
-            AskFor::TooMany,
-            AskFor::Mode,
+            RequestReason::ChangedOutside,
+            RequestReason::Conflict,
+            RequestReason::Records,
+            RequestReason::NoChecksum,
+            RequestReason::WriteOnce,
+            RequestReason::TooMany,
+            RequestReason::Mode,
         ];
         assert_eq!(all.map(|why| why.to_string()).into_iter().collect::<BTreeSet<_>>().len(), all.len());
     }

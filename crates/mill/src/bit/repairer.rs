@@ -63,7 +63,7 @@ fn is_possible(remedy: Remedy, verdict: &Verdict, repair: &Repair) -> bool {
     let limits = RepairLimits { mode: RepairMode::Automatic, ..RepairLimits::default() };
     match start(verdict, &limits) {
         RepairStart::Automatic => true,
-        RepairStart::ByAsking(_) => !repair.is_automatic,
+        RepairStart::OnRequest(_) => !repair.is_automatic,
         RepairStart::Never => false,
     }
 }

@@ -46,7 +46,10 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
     let (at, class, words) = match job.state {
         Some(JobState::Failed) => (Some(JobState::failed_in(job.last_successful)), "failed", "failed here"),
         Some(JobState::Held) => (Some(JobState::Pending), "held", "held here"),
-        Some(JobState::Deleted) => (Some(JobState::failed_in(job.last_successful)), "deleted", "deleted here"),
+        // From where it was deleted is known only of a job that had got somewhere.
+        Some(JobState::Deleted) => {
+            (job.last_successful.map(|last| JobState::failed_in(Some(last))), "deleted", "deleted here")
+        }
         None => (None, "", ""),
         Some(state) => (Some(state), "here", "is here"),
     };
@@ -60,7 +63,8 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
         let (class, words) = match position {
             Some(position) if index < position => ("past", "done"),
             Some(position) if index == position => (class, words),
-            Some(_) | None if job.state == Some(JobState::Deleted) => ("", "not reached"),
+            Some(_) if job.state == Some(JobState::Deleted) => ("", "not reached"),
+            None if job.state.is_none_or(|state| state == JobState::Deleted) => ("", "not known"),
             Some(_) | None => ("", "to come"),
         };
         // Where it failed or is held it is no more: since when, its state says.
@@ -221,11 +225,17 @@ mod tests {
                 "16 min created in batch bid0000000003",
             ]
         );
-        assert!(
-            Timeline::new(&known(JobState::Deleted, None, Vec::new()), Vec::new(), at(1_000))
-                .steps
-                .iter()
-                .all(|step| step.class.is_empty())
+        let deleted = |last| Timeline::new(&known(JobState::Deleted, last, Vec::new()), Vec::new(), at(1_000)).steps;
+        assert!(deleted(None).iter().all(|step| step.class.is_empty() && step.words == "not known"));
+        let steps = deleted(Some(JobState::Estimating));
+        let steps: Vec<_> = steps.iter().map(|step| (step.name, step.class, step.words)).collect();
+        assert_eq!(
+            steps[1..4],
+            [
+                ("Estimating", "past", "done"),
+                ("Provisioning", "deleted", "deleted here"),
+                ("Downloading", "", "not reached"),
+            ]
         );
     }
 
