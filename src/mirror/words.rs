@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+pub(crate) use queuekeeper_queue::time::moment;
+
 /// How many characters of a znode's text a sentence quotes.
 const QUOTED: usize = 200;
 
@@ -16,11 +18,6 @@ pub(crate) const WHILE_PAUSED: &str = "only the inventory daemon takes jobs";
 /// What a pause of the ingest queue means, in a sentence.
 pub(crate) fn until_unpaused() -> String {
     format!("Until it is unpaused, {WHILE_PAUSED}; jobs whose completion would free space wait too.")
-}
-
-/// An instant to the second, as every page, log of a decision and command shows it.
-pub(crate) fn moment(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 /// How long ago something was, in one unit: `20 s`, `38 min`, `3.2 h`, `31 h`, `4 days`. What lies ahead is now.

@@ -9,6 +9,7 @@ use zookeeper_client::SessionId;
 use super::fault::Fault;
 use super::path::Path;
 use super::record::Malformed;
+use super::time::moment;
 
 /// Why an operation on the queue was not done, or is not known to have been done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -230,16 +231,16 @@ impl fmt::Display for ConflictKind {
             session.map_or_else(|| "no session (persistent)".to_owned(), |session| format!("session {session}"))
         };
         match self {
-            Self::Locked { session, since } => write!(f, "is held by {} since {since}", holder(session)),
+            Self::Locked { session, since } => write!(f, "is held by {} since {}", holder(session), moment(*since)),
             Self::Changed { seen, found, since } => {
-                write!(f, "has changed since it was seen: version {found} since {since}, not {seen}")
+                write!(f, "has changed since it was seen: version {found} since {}, not {seen}", moment(*since))
             }
             Self::Moved => f.write_str("was changed concurrently"),
             Self::LockLost { now: None } => f.write_str("is no longer held"),
             Self::LockLost { now: Some((session, since)) } => {
-                write!(f, "has another holder: held by {} since {since}", holder(session))
+                write!(f, "has another holder: held by {} since {}", holder(session), moment(*since))
             }
-            Self::Exists { since } => write!(f, "exists since {since}"),
+            Self::Exists { since } => write!(f, "exists since {}", moment(*since)),
             Self::NotEmpty => f.write_str("has children that should not be there"),
         }
     }
@@ -280,26 +281,26 @@ mod tests {
             (
                 ConflictKind::Locked { session, since: SINCE },
                 true,
-                "is held by session 0x2a since 1970-01-01T00:00:00Z",
+                "is held by session 0x2a since 1970-01-01 00:00:00 UTC",
             ),
             (
                 ConflictKind::Locked { session: None, since: SINCE },
                 true,
-                "is held by no session (persistent) since 1970-01-01T00:00:00Z",
+                "is held by no session (persistent) since 1970-01-01 00:00:00 UTC",
             ),
             (
                 ConflictKind::Changed { seen: 2, found: 3, since: SINCE },
                 true,
-                "has changed since it was seen: version 3 since 1970-01-01T00:00:00Z, not 2",
+                "has changed since it was seen: version 3 since 1970-01-01 00:00:00 UTC, not 2",
             ),
             (ConflictKind::Moved, true, "was changed concurrently"),
             (ConflictKind::LockLost { now: None }, false, "is no longer held"),
             (
                 ConflictKind::LockLost { now: Some((session, SINCE)) },
                 false,
-                "has another holder: held by session 0x2a since 1970-01-01T00:00:00Z",
+                "has another holder: held by session 0x2a since 1970-01-01 00:00:00 UTC",
             ),
-            (ConflictKind::Exists { since: SINCE }, false, "exists since 1970-01-01T00:00:00Z"),
+            (ConflictKind::Exists { since: SINCE }, false, "exists since 1970-01-01 00:00:00 UTC"),
             (ConflictKind::NotEmpty, false, "has children that should not be there"),
         ] {
             let error = Error::conflict(Path::Jobs, kind);

@@ -5,6 +5,12 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
 
+/// An instant to the second, as messages, pages and commands show it.
+#[must_use]
+pub fn moment(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
 /// Java's `yyyy-MM-dd HH:mm:ss Z`, the one form that we write.
 const WRITTEN: &str = "%Y-%m-%d %H:%M:%S %z";
 

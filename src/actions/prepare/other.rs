@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::mirror::Store;
 use crate::mirror::find::JobQuery;
-use crate::mirror::words::{counted, quoted, until_unpaused};
+use crate::mirror::words::{counted, moment, quoted, until_unpaused};
 use queuekeeper_queue::fault::{Fault, RepairKind};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -75,7 +75,7 @@ impl ActionPlanner<'_> {
                 Ok(Prepared::new(action, needs, vec![Step::One(plan)]).warn(warning))
             }
             (QueueAction::Pause, Some(pause)) => {
-                Err(Refusal::conflict(format!("the queue {name} is already paused, since {}", pause.since)))
+                Err(Refusal::conflict(format!("the queue {name} is already paused, since {}", moment(pause.since))))
             }
             (QueueAction::Unpause, Some(pause)) => {
                 check_lock(action, &pause.lock)?;
@@ -100,7 +100,10 @@ impl ActionPlanner<'_> {
             }
             (CollectionAction::Hold, Some(hold)) => {
                 let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
-                Err(Refusal::conflict(format!("the collection {mnemonic} is already held{by} since {}", hold.since)))
+                Err(Refusal::conflict(format!(
+                    "the collection {mnemonic} is already held{by} since {}",
+                    moment(hold.since)
+                )))
             }
             (CollectionAction::Release { with_jobs }, Some(hold)) => {
                 check_lock(action, &hold.lock)?;
@@ -108,7 +111,7 @@ impl ActionPlanner<'_> {
                     action.precondition.as_ref().and_then(|precondition| precondition.hold.as_ref())
                     && (**who != *hold.who || *since != hold.since)
                 {
-                    let (who, since) = (&hold.who, hold.since);
+                    let (who, since) = (&hold.who, moment(hold.since));
                     let why = format!(
                         "the collection {mnemonic} is held by another action, by {who:?} at {since}; nothing was done"
                     );
@@ -158,7 +161,10 @@ impl ActionPlanner<'_> {
             }
             (StoreAction::Hold, Some(hold)) => {
                 let by = if hold.who.is_empty() { String::new() } else { format!(" by {},", quoted(&hold.who)) };
-                return Err(Refusal::conflict(format!("the store {name} is already held{by} since {}", hold.since)));
+                return Err(Refusal::conflict(format!(
+                    "the store {name} is already held{by} since {}",
+                    moment(hold.since)
+                )));
             }
             (StoreAction::Release, None) => {
                 return Err(Refusal::conflict(format!("the store {name} is not held")));
@@ -192,7 +198,7 @@ impl ActionPlanner<'_> {
             return Err(Refusal::conflict(why));
         }
         let plan = self.queue.plan_break_lock(&lock).await?;
-        let since = lock.since;
+        let since = moment(lock.since);
         let warning = match lock.session {
             Some(session) => format!(
                 "The session {session}, which has held it since {since}, loses it. If its daemon is alive, it continues \
@@ -280,7 +286,7 @@ const MAX_LEAKED: usize = 100_000;
 fn check_lock(action: &Action, lock: &Lock) -> Result<(), Refusal> {
     match action.precondition.as_ref().and_then(|precondition| precondition.czxid) {
         Some(czxid) if czxid != lock.czxid => {
-            let why = format!("{} is another lock now, created at {}; nothing was done", lock.path, lock.since);
+            let why = format!("{} is another lock now, created at {}; nothing was done", lock.path, moment(lock.since));
             Err(Refusal::conflict(why))
         }
         Some(_) | None => Ok(()),

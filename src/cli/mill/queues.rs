@@ -7,9 +7,10 @@ use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
+use crate::mirror::words::moment;
 use crate::mirror::words::{counted, size};
 use crate::views::mill::{ForecastItem, MillOverview, ProducerItem};
-use crate::views::show::{Ago, machine};
+use crate::views::show::Ago;
 
 /// Show the queues, the loops and the workers, and what is stalled
 ///
@@ -113,7 +114,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
         screen.entry(&format!("{} is paused, for {since}, by {}: {}; {tasks}", pause.what, pause.user, pause.reason));
     }
     for limit in &overview.limits {
-        let closed = limit.closed_until.map(|until| format!("; closed until {}", machine(until))).unwrap_or_default();
+        let closed = limit.closed_until.map(|until| format!("; closed until {}", moment(until))).unwrap_or_default();
         screen.entry(&format!("{} in {}: {}{closed}", limit.account, limit.store, limit.limits));
     }
     for budget in &overview.budgets {

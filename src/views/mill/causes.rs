@@ -11,7 +11,8 @@ use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
 use super::wanted::{differs, pairs};
-use crate::views::show::{as_sentence, machine};
+use crate::mirror::words::moment;
+use crate::views::show::as_sentence;
 
 /// An item, and all that decides why it is not done.
 pub(super) struct Looked<'a> {
@@ -104,7 +105,7 @@ impl Looked<'_> {
                 )
             }
             Some(_) | None => {
-                let due = self.standing.next_loop.map(|due| format!(", which is due at {},", machine(due)));
+                let due = self.standing.next_loop.map(|due| format!(", which is due at {},", moment(due)));
                 let due = due.unwrap_or_default();
                 format!(
                     "The copy in {destination} differs from {source}, and there is no task for that. If the change is recent, a process of the mill creates one within seconds; otherwise, the next loop{due} does."

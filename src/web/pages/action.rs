@@ -310,8 +310,11 @@ fn section(target: &Target) -> Section {
 
 impl RefusalNotice {
     fn new(refusal: Refusal, is_given: bool) -> Self {
-        let state =
-            if let Refusal::Conflict { state: Some(state), .. } = &refusal { state_name(state) } else { String::new() };
+        // Without a request the reason has it already.
+        let state = match &refusal {
+            Refusal::Conflict { state: Some(state), .. } if is_given => state_name(state),
+            _ => String::new(),
+        };
         let title = match (&refusal, is_given) {
             (Refusal::Unknown(_), _) => "It is unknown whether all of this was executed",
             (Refusal::InPart(_), _) => "This was executed in part",

@@ -9,6 +9,7 @@ use crate::lock::Lock;
 use crate::path::{BatchNode, JobNode, LockFolder, Path, RequestNode, lock_name};
 use crate::record::{Configuration, Identifiers, JobStatus};
 use crate::state::JobState;
+use crate::time::moment;
 
 /// How many jobs have their state read at once.
 const ITEMS_PER_READ: usize = 10_000;
@@ -70,7 +71,7 @@ impl Queue {
         let transaction = self.plan_break_lock(lock).await?;
         let holder =
             lock.session.map_or_else(|| "no session (persistent)".to_owned(), |session| format!("session {session}"));
-        let summary = format!("Breaks {}, held by {holder} since {}.", lock.path, lock.since);
+        let summary = format!("Breaks {}, held by {holder} since {}.", lock.path, moment(lock.since));
         Ok(Repair::new(fault, item.clone(), summary, transaction))
     }
 

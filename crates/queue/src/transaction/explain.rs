@@ -130,12 +130,12 @@ mod tests {
     fn a_refused_creation_shows_what_is_there_or_missing_above() {
         let found = || Some(Stat { ephemeral_owner: 0x2a, ..stat() });
         let exists = |path: &str| explained(&create(path), Reason::NodeExists, found());
-        let holder = "is held by session 0x2a since 1970-01-01T00:00:01Z";
+        let holder = "is held by session 0x2a since 1970-01-01 00:00:01 UTC";
         for lock in [LOCK, "/batches/bid0000000007/lock", "/locks/storage/ark_1_2", "/locks/queue/localid/a"] {
             assert_eq!(exists(lock), format!("{lock} {holder}"));
         }
         for other in ["/jobs/jid0000000001", "/locks/queue/ingest", "/locks/collections/ucb_demo"] {
-            assert_eq!(exists(other), format!("{other} exists since 1970-01-01T00:00:01Z"));
+            assert_eq!(exists(other), format!("{other} exists since 1970-01-01 00:00:01 UTC"));
         }
         let held = Operation::Create { path: Path::parse(LOCK).held().unwrap(), data: Vec::new(), ephemeral: true };
         let words = explained(&held, Reason::NodeExists, found());
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_refused_change_shows_the_version_that_is_there() {
         let status = "/jobs/jid0000000001/status";
-        let changed = format!("{status} has changed since it was seen: version 3 since 1970-01-01T00:00:02Z, not 2");
+        let changed = format!("{status} has changed since it was seen: version 3 since 1970-01-01 00:00:02 UTC, not 2");
         let path = || Path::parse(status);
         for operation in [
             Operation::Set { path: path(), data: Vec::new(), version: 2 },
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_lock_that_is_not_ours_any_more_is_lost() {
         let release = || delete(LOCK, Some(1));
-        let other = "has another holder: held by no session (persistent) since 1970-01-01T00:00:01Z";
+        let other = "has another holder: held by no session (persistent) since 1970-01-01 00:00:01 UTC";
         assert_eq!(explained(&release(), Reason::BadVersion, Some(stat())), format!("{LOCK} {other}"));
         assert_eq!(explained(&release(), Reason::NoNode, None), format!("{LOCK} is no longer held"));
         assert_eq!(explained(&release(), Reason::BadVersion, None), format!("{LOCK} does not exist"));
