@@ -79,7 +79,7 @@ async fn damaged_copies_are_shown(data: &Path, copies: &Path, ark: &str, address
     let decide = format!("To decide: queuekeeper mill resolve repair|drop {number} --reason TEXT");
     let decide = decide.as_str();
     let expected =
-        ["copies  1 open bit error", "1 open bit error:", path, "expected", "An operator starts the repairs", decide];
+        ["copies  1 open bit error", "1 open bit error:", path, "expected", "are started by an operator", decide];
     let of_object = run(data, &["object", "show", "one", "--data", &text]).await;
     of_object.is(0, &expected);
     assert!(!of_object.out.contains("copies  complete"), "{of_object:?}");

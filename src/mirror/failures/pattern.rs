@@ -28,6 +28,20 @@ pub(crate) fn pattern(message: &str) -> String {
     pattern
 }
 
+/// The algorithms of digests, whose names are no numbers.
+const ALGORITHMS: [&str; 11] = [
+    "crc32", "crc32c", "md5", "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha-384", "sha512", "sha-512",
+];
+
+/// The name of an algorithm at the start of a text.
+fn algorithm(text: &str) -> Option<&str> {
+    let named = |name: &&str| {
+        let start = text.get(..name.len()).filter(|start| start.eq_ignore_ascii_case(name))?;
+        (!text[name.len()..].starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(start)
+    };
+    ALGORITHMS.iter().find_map(named)
+}
+
 /// Takes a word from the start of a text, and gives what is left of it.
 fn word<'a>(text: &'a str, pattern: &mut String) -> &'a str {
     if let Some(rest) = address(text, pattern) {
@@ -45,6 +59,10 @@ fn word<'a>(text: &'a str, pattern: &mut String) -> &'a str {
     }
     if let Some(rest) = file(text, pattern) {
         return rest;
+    }
+    if let Some(name) = algorithm(text) {
+        pattern.push_str(name);
+        return &text[name.len()..];
     }
     let end = text.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
@@ -181,7 +199,8 @@ mod tests {
             ("storage3.example.edu refused, a_b.zip", "storage#.example.edu refused, a_b.zip"),
             ("ARK:/99999/fk4 and (ark:/1/2)", "ark:# and (ark:#)"),
             ("batch bid-9c1a0b5e-0000-4000-8000-000000000001 gone", "batch bid-# gone"),
-            ("sha-256 e3b0c44298fc1c149afbf4c8996fb924 differs", "sha-# # differs"),
+            ("sha-256 e3b0c44298fc1c149afbf4c8996fb924 differs", "sha-256 # differs"),
+            ("SHA256 of 12 files, md5: 5; sha2567", "SHA256 of # files, md5: #; sha#"),
             ("session 0x1000abc at 2026-03-02 10:17:05 -0800", "session # at # # -#"),
             ("2026-03-02T10:15:40Z  timed\n out", "#T#Z timed out"),
             ("rbn_000123.tif.zip: Datei „größe“ fehlt", "#.zip: Datei „größe“ fehlt"),

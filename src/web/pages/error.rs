@@ -5,7 +5,7 @@ use axum::response::Response;
 
 use super::frame::{Switch, root_from, switch, ways};
 use super::render;
-use crate::config::Web;
+use crate::config::{Deployments, Web};
 use crate::web::http::params::pairs_of;
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{Pairs, address};
@@ -23,6 +23,8 @@ pub(in crate::web) fn error(
     struct Page<'a> {
         root: String,
         ways: Vec<(String, String)>,
+        /// Whether what is below the root is of one queue, where there is a search.
+        is_of_queue: bool,
         switch: Option<Switch>,
         problem: &'a Problem,
         retry: Option<Retry>,
@@ -49,5 +51,6 @@ pub(in crate::web) fn error(
         root = format!("{root}{prefix}/");
     }
     let (ways, switch) = (ways(&root, web), switch(web.deployments.as_ref(), &root, ""));
-    render(problem.status(), &Page { ways, switch, root, problem, retry: retry() })
+    let is_of_queue = !matches!(web.deployments, Some(Deployments { this: None, .. }));
+    render(problem.status(), &Page { ways, is_of_queue, switch, root, problem, retry: retry() })
 }

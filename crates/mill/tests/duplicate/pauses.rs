@@ -72,7 +72,7 @@ on_all! {
         world.request(Some("b"), replica()).await;
         let is_set_aside = async || world.open_tasks(&["b"]).await[0].state == TaskState::Paused;
         eventually(MINUTE, "it is set aside", is_set_aside).await;
-        let since = catalogue.pauses().await.unwrap()[0].since.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let since = catalogue.pauses().await.unwrap()[0].since.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
         let expected = format!("waits because ada paused account1 in replica at {since}: the rack moves");
         assert_eq!(why(&world, "b").await, (Some(expected.clone()), Some(expected.clone())));
         // Where nothing is to be done, nothing waits.
