@@ -46,7 +46,7 @@ pub use decision::Decision;
 pub use foreign::{Foreign, foreign};
 pub use memory::{Breaker, Hold, Memory, SharedBudget};
 pub use metrics::Metrics;
-pub use outcome::DecisionOutcome;
+pub use outcome::AlertOutcome;
 pub use overview::{EventRow, Overview, RuleOverview, RulesPause};
 pub use payload::{Alert, BadPayload, Payload, Status};
 pub use rule::{Budget, Mode, Narrow, Rule, RuleAction, RuleItems, Rules, Selector};

@@ -43,7 +43,7 @@ pub struct Config {
     /// The mirror, and for how long it is trusted.
     pub mirror: Mirror,
     /// The volume of the daemons, if it is mounted here.
-    pub storage: Option<Storage>,
+    pub storage: Option<StorageConfig>,
     /// Where the figures of more than six hours are; `None` for nowhere.
     pub prometheus: Option<Prometheus>,
     /// How many collections have series of their own; 0 for none.
@@ -214,14 +214,14 @@ impl Default for Mirror {
 
 /// The volume that the daemons work on.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Storage {
+pub struct StorageConfig {
     /// A directory on the volume.
     pub path: PathBuf,
     /// The used part of the volume, 0 to 1, above which the daemons hold jobs back.
     pub threshold: f64,
 }
 
-impl Storage {
+impl StorageConfig {
     /// The daemons' default threshold.
     pub const THRESHOLD: f64 = 0.8;
 }

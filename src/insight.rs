@@ -6,9 +6,9 @@
 
 mod at_rest;
 mod batch;
+mod cause;
 mod forecast;
 mod job;
-mod kind;
 mod obstacles;
 mod state;
 #[cfg(test)]
@@ -19,17 +19,11 @@ mod why;
 use jiff::Timestamp;
 
 pub use batch::diagnose_batch;
+pub use cause::{Cause, CauseKind};
 pub use forecast::Forecast;
 pub use job::diagnose_job;
-pub use kind::CauseKind;
 pub use state::diagnose_state;
 pub use why::{forecasts, why_batch, why_job, why_state};
-
-use crate::mirror::FoundFault;
-use queuekeeper_queue::path::Path;
-
-/// How many paths a cause names at most.
-pub(super) const ITEMS: usize = 5;
 
 /// What a diagnosis comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,60 +48,6 @@ impl Verdict {
             Self::Stopped => "stopped",
             Self::Done => "done",
         }
-    }
-}
-
-/// One reason why something moves or does not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cause {
-    /// Which.
-    pub kind: CauseKind,
-    /// What is the case, in a sentence with its figures. Znodes' texts in it are cut and escaped, but for markup.
-    pub sentence: String,
-    /// What shows it and what follows from it, likewise; empty where there is no more to say.
-    pub evidence: String,
-    /// What repairs it; `None` where nothing has to be repaired.
-    pub fix: Option<&'static str>,
-    /// Since when, by our own clock.
-    pub since: Option<Timestamp>,
-    /// Znodes to look at, at most five.
-    pub items: Vec<Path>,
-    /// How many more there are.
-    pub more: u64,
-}
-
-impl Cause {
-    fn new(kind: CauseKind, sentence: impl Into<String>) -> Self {
-        let (evidence, items) = (String::new(), Vec::new());
-        Self { kind, sentence: sentence.into(), evidence, fix: None, since: None, items, more: 0 }
-    }
-
-    fn evidence(self, evidence: impl Into<String>) -> Self {
-        Self { evidence: evidence.into(), ..self }
-    }
-
-    fn fix(self, fix: &'static str) -> Self {
-        Self { fix: Some(fix), ..self }
-    }
-
-    fn since(self, since: Option<Timestamp>) -> Self {
-        Self { since, ..self }
-    }
-
-    /// Names these of `all` items.
-    fn items(self, items: impl IntoIterator<Item = Path>, all: u64) -> Self {
-        let items: Vec<_> = items.into_iter().take(ITEMS).collect();
-        let more = all.saturating_sub(items.len() as u64);
-        Self { items, more, ..self }
-    }
-
-    /// A fault in its own words.
-    fn of_fault(found: &FoundFault) -> Self {
-        Self::new(CauseKind::Fault(found.fault), found.how)
-            .evidence(found.effect)
-            .fix(found.fix)
-            .since(Some(found.since))
-            .items(found.nodes.iter().cloned(), found.nodes.len() as u64)
     }
 }
 

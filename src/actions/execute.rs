@@ -71,11 +71,8 @@ impl Shared {
         self.audit.write_all(records).await?;
         let mut outcome = self.steps(&queue, &prepared, context).await;
         let done = outcome.as_ref().ok();
-        let (before, after) = prepared.values();
-        let after = match prepared.priority {
-            Some(_) => done.and(after),
-            None => done.and_then(|done| done.after).map(str::to_owned),
-        };
+        let (before, _) = prepared.values();
+        let after = done.and_then(|done| done.after.clone());
         let finished = Finished {
             target: None,
             outcome: outcome.as_ref().map_or_else(Refusal::label, ActionOutcome::label),
@@ -140,7 +137,7 @@ impl Shared {
             let Ok(present) = self.connected.queue() else { continue };
             match present.recheck(transaction).await {
                 Ok(Some(true)) => {
-                    let (before, after, warnings) = (prepared.before, prepared.after, prepared.warnings.clone());
+                    let ((before, after), warnings) = (prepared.values(), prepared.warnings.clone());
                     return Ok(ActionOutcome { before, after, warnings, ..ActionOutcome::default() });
                 }
                 Ok(Some(false)) if present.session() == queue.session() => {
@@ -163,10 +160,10 @@ impl Shared {
         commits: &mut usize,
     ) -> Result<ActionOutcome, StopReason> {
         let execution = context.execution;
-        let (before, after) = (prepared.before, prepared.after);
+        let (before, after) = prepared.values();
         let warnings = prepared.warnings.clone();
         let detail = prepared.steps.is_empty().then(|| NOT_PRESENT.to_owned());
-        let mut outcome = ActionOutcome { before, after, version: None, warnings, detail, ..ActionOutcome::default() };
+        let mut outcome = ActionOutcome { before: before.clone(), after, version: None, warnings, detail, ..ActionOutcome::default() };
         // A deletion passes over each job twice: marking it, and then removing it.
         let passes = prepared.steps.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;

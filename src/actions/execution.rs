@@ -31,10 +31,11 @@ const MAX_WRITTEN: usize = 1_000;
 /// The outcome of an action.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActionOutcome {
-    /// The label of the target's state before; `None` if it has none.
-    pub before: Option<&'static str>,
-    /// The label of the target's state now; `None` if it has none or was removed.
-    pub after: Option<&'static str>,
+    /// What was changed, before: the label of the target's state, or its priority where that is set; `None` if it has
+    /// none.
+    pub before: Option<String>,
+    /// The same now; `None` if it has none or was removed.
+    pub after: Option<String>,
     /// The version of the target's status now, if known.
     pub version: Option<i32>,
     /// Warnings for the caller.

@@ -11,11 +11,11 @@ use queuekeeper_queue::state::JobState;
 
 pub(super) mod check;
 mod input;
-mod takes;
+mod accepted;
 mod value;
 
 pub use input::{Argument, Input, InputWords};
-pub use takes::TakenParameter;
+pub use accepted::AcceptedParameter;
 use value::{PRIORITIES, resumable};
 pub use value::{ParameterValue, WrongValue};
 

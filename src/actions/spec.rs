@@ -2,7 +2,7 @@
 
 use super::actor::Role;
 use super::kind::ActionKind;
-use super::parameters::{Parameter, TakenParameter};
+use super::parameters::{Parameter, AcceptedParameter};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// A row of the table: an action on one kind of target.
@@ -17,7 +17,7 @@ pub struct ActionSpec {
     /// What it does to its target, in a sentence or two; [`Self::effect`] adds whether that can be undone.
     pub(super) effect: &'static str,
     /// The parameters besides the target.
-    pub takes: &'static [TakenParameter],
+    pub takes: &'static [AcceptedParameter],
     /// The states of its target in which it is offered.
     pub applies: Applies,
 }
@@ -45,7 +45,7 @@ impl ActionSpec {
     }
 
     /// The parameters that are offered on pages and on the command line.
-    pub fn offers(&self) -> impl Iterator<Item = &'static TakenParameter> {
+    pub fn offers(&self) -> impl Iterator<Item = &'static AcceptedParameter> {
         self.takes.iter().filter(|takes| takes.is_offered)
     }
 

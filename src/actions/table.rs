@@ -8,7 +8,7 @@ use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
 use super::kind::ActionKind;
 use super::parameters::check::ValueFor as _;
-use super::parameters::{ActionParameters, Parameter, TakenParameter};
+use super::parameters::{ActionParameters, Parameter, AcceptedParameter};
 use super::refusal::Refusal;
 use super::spec::{ActionSpec, Applies};
 use super::target::{Target, TargetKind};
@@ -94,13 +94,13 @@ const DELETED: &str = "It is marked Deleted and will never be completed.";
 const PURGED: &str = "Its znodes are removed with all their data.";
 
 /// Force for the purge of an item that cannot be loaded.
-const PURGE_LOCKED: TakenParameter = TakenParameter::by_api(Parameter::Force);
+const PURGE_LOCKED: AcceptedParameter = AcceptedParameter::by_api(Parameter::Force);
 
 target_actions! {
     /// An action on a job.
     JobAction for Job {
         /// Resumes it in this state; `None` for the state after its last successful one.
-        Resume { to: Option<JobState> => TakenParameter::value(Parameter::To) } [
+        Resume { to: Option<JobState> => AcceptedParameter::value(Parameter::To) } [
             role: Operator,
             summary: "Resume a failed job after its last successful state, or in the state that --to names",
             effect: "It continues where it stopped, and its retry count rises by one.",
@@ -128,7 +128,7 @@ target_actions! {
             applies: Applies::ToJob(|state| state.may_become(JobState::Failed), ""),
         ]
         /// Sets its priority.
-        SetPriority { priority: Priority => TakenParameter::value(Parameter::Priority) } [
+        SetPriority { priority: Priority => AcceptedParameter::value(Parameter::Priority) } [
             role: Operator,
             summary: "Set the priority of a job: 0, the most urgent, to 99",
             effect: "0 is the most urgent, 99 the least. Its position in the queue changes immediately.",
@@ -156,7 +156,7 @@ target_actions! {
     BatchAction for Batch {
         /// Releases it.
         Release {
-            force: bool => TakenParameter::flag(
+            force: bool => AcceptedParameter::flag(
                 Parameter::Force,
                 "Release it although its collection is held",
                 "Release it although its collection is held",
@@ -259,7 +259,7 @@ target_actions! {
         ]
         /// Releases it.
         Release {
-            with_jobs: bool => TakenParameter::flag(
+            with_jobs: bool => AcceptedParameter::flag(
                 Parameter::WithJobs,
                 "Also release its held batches and jobs",
                 "Also release its held batches and jobs",
@@ -298,7 +298,7 @@ target_actions! {
     LockAction for Lock {
         /// Breaks it.
         BreakLock {
-            force: bool => TakenParameter::flag(
+            force: bool => AcceptedParameter::flag(
                 Parameter::Force,
                 "Break it although it is not a fault (only if no daemon is working under it)",
                 "Break it although it is not a fault; its daemon may still be working",
@@ -317,7 +317,7 @@ target_actions! {
     FaultAction for Fault {
         /// Repairs it.
         Repair {
-            force: bool => TakenParameter::flag(
+            force: bool => AcceptedParameter::flag(
                 Parameter::Force,
                 "Repair it although it is locked (only if no daemon is working on the item)",
                 "Repair it although the item is locked",

@@ -108,9 +108,10 @@ impl Shared {
             }
             Err(error) => Err(Refusal::of_job(queue.explain(error).await).into()),
         };
+        let (before, after) = prepared.values();
         let mut outcome = committed.map(|()| ActionOutcome {
-            before: prepared.before,
-            after: prepared.after,
+            before: before.clone(),
+            after: after.clone(),
             warnings: prepared.warnings.clone(),
             ..ActionOutcome::default()
         });
@@ -118,8 +119,8 @@ impl Shared {
         let finished = Finished {
             outcome: refusal.as_ref().map_or(DONE, Refusal::label),
             detail: refusal.map(|refusal| refusal.to_string()),
-            before: prepared.values().0,
-            after: outcome.as_ref().ok().and_then(|_| prepared.values().1),
+            before,
+            after: outcome.as_ref().ok().and(after),
             ..Finished::default()
         };
         let unwritten = self.record_outcome(context.finished(began, finished), execution).await;

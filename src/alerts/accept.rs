@@ -8,7 +8,7 @@ use super::decision::{Decision, DecisionKind, Scope, Trigger};
 use super::evaluation::{Evaluation, Stop};
 use super::guard;
 use super::memory::{Memory, SharedBudget};
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::payload::{Alert, BadPayload, Payload, Status};
 use super::recent::RecentDecision;
 use super::rule::{Mode, Rule, Rules};
@@ -59,10 +59,10 @@ impl Alerts {
         let received = self.shared.receive(body, caller, now).await;
         if let Err(error) = &received {
             let outcome = match error {
-                NotReceived::Invalid(_) => DecisionOutcome::Invalid,
-                NotReceived::NotSynced(_) => DecisionOutcome::NotSynced,
-                NotReceived::Full(_) => DecisionOutcome::QueueFull,
-                NotReceived::NotWritten(_) | NotReceived::Unrecorded(_) => DecisionOutcome::Failed,
+                NotReceived::Invalid(_) => AlertOutcome::Invalid,
+                NotReceived::NotSynced(_) => AlertOutcome::NotSynced,
+                NotReceived::Full(_) => AlertOutcome::QueueFull,
+                NotReceived::NotWritten(_) | NotReceived::Unrecorded(_) => AlertOutcome::Failed,
             };
             self.shared.metrics.count(outcome);
             let line = RecentDecision {
@@ -111,7 +111,7 @@ impl Shared {
                 received.unmatched += 1;
             }
         }
-        self.metrics.count_many(DecisionOutcome::NoMatch, received.unmatched);
+        self.metrics.count_many(AlertOutcome::NoMatch, received.unmatched);
         let mut call = Call::new(snapshot.as_ref());
         let (mut changes, mut unchanged) = (Vec::new(), UnchangedDecisions::default());
         for (alert, rule) in matched {
@@ -135,7 +135,7 @@ impl Shared {
                 fingerprint: alert.fingerprint.clone(),
                 starts_at: alert.starts_at,
                 status: if alert.status == Status::Firing { "firing" } else { "resolved" }.to_owned(),
-                outcome: evaluation.outcome.map_or(ACCEPTED, DecisionOutcome::label).to_owned(),
+                outcome: evaluation.outcome.map_or(ACCEPTED, AlertOutcome::label).to_owned(),
                 detail: evaluation.detail,
                 selector: rule.select.to_string(),
                 targets: evaluation.targets,
@@ -187,13 +187,13 @@ impl Shared {
         now: Timestamp,
     ) -> Result<Evaluation, NotReceived> {
         if let Some(why) = self.other_queue(alert) {
-            return Ok(Stop::new(DecisionOutcome::NoMatch, why).into());
+            return Ok(Stop::new(AlertOutcome::NoMatch, why).into());
         }
         let scope = match Scope::of(rule, alert) {
             Ok(scope) => scope,
             Err(narrow) => {
                 let why = format!("its label {} has a value that the rule does not select", narrow.label());
-                return Ok(Stop::new(DecisionOutcome::NoMatch, why).into());
+                return Ok(Stop::new(AlertOutcome::NoMatch, why).into());
             }
         };
         match (alert.status, call.snapshot.filter(|_| rule.mode == Mode::Enforce)) {
@@ -218,7 +218,7 @@ impl Shared {
             return stop.clone().into();
         }
         let evaluation = self.dry_run(rule, alert, scope, now);
-        if let Some(outcome @ (DecisionOutcome::NothingToDo | DecisionOutcome::GaveUp)) = evaluation.outcome {
+        if let Some(outcome @ (AlertOutcome::NothingToDo | AlertOutcome::GaveUp)) = evaluation.outcome {
             call.decided.insert(place, Err(Stop::new(outcome, evaluation.detail.clone())));
         }
         evaluation
@@ -234,7 +234,7 @@ impl Shared {
         now: Timestamp,
     ) -> Result<Evaluation, NotReceived> {
         if snapshot.paused.is_some() {
-            return Ok(Stop::new(DecisionOutcome::Paused, "automatic actions are paused").into());
+            return Ok(Stop::new(AlertOutcome::Paused, "automatic actions are paused").into());
         }
         let memory = match call.memory(&rule.name) {
             Ok(memory) => memory,
@@ -302,7 +302,7 @@ impl Shared {
 }
 
 fn duplicate() -> Evaluation {
-    Stop::new(DecisionOutcome::Duplicate, "the same decision is pending already").into()
+    Stop::new(AlertOutcome::Duplicate, "the same decision is pending already").into()
 }
 
 /// Each alert with each rule that matches it.

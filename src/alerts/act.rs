@@ -11,7 +11,7 @@ use super::foreign::{Foreign, foreign};
 use super::guard;
 use super::memory::{Memory, SharedBudget, memory_of};
 use super::metrics::RuleFigures;
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::recent::RecentDecision;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Shared;
@@ -170,7 +170,7 @@ impl Shared {
             let is_dropped = self.drop_node(lead, node).await;
             if is_dropped {
                 tracing::error!(znode = coordination::pending(&node.name), "removed a znode that is not a decision");
-                self.metrics.count(DecisionOutcome::Invalid);
+                self.metrics.count(AlertOutcome::Invalid);
             }
             return is_dropped;
         };
@@ -187,7 +187,7 @@ impl Shared {
             if is_dropped {
                 self.record_decision(
                     &decision,
-                    DecisionOutcome::NoMatch,
+                    AlertOutcome::NoMatch,
                     "its rule was removed or is no longer in mode enforce",
                     now,
                 )
@@ -218,7 +218,7 @@ impl Shared {
                 tracing::error!(rule = rule.name, "{why}");
                 let is_dropped = self.drop_node(lead, node).await;
                 if is_dropped {
-                    self.record_decision(&decision, DecisionOutcome::Failed, &why, now).await;
+                    self.record_decision(&decision, AlertOutcome::Failed, &why, now).await;
                 }
                 return is_dropped;
             }
@@ -299,7 +299,7 @@ impl Shared {
     }
 
     /// Finishes a decision without a further action.
-    pub(super) async fn finish(&self, active: &mut ActiveDecision<'_>, outcome: DecisionOutcome, why: &str) -> Next {
+    pub(super) async fn finish(&self, active: &mut ActiveDecision<'_>, outcome: AlertOutcome, why: &str) -> Next {
         let now = Timestamp::now();
         active.memory.record_event(outcome, why, now);
         let writes = [&[active.lead.check()][..], &active.writes(true)[..]].concat();
@@ -339,7 +339,7 @@ impl Shared {
     pub(super) async fn record_decision(
         &self,
         decision: &Decision,
-        outcome: DecisionOutcome,
+        outcome: AlertOutcome,
         why: &str,
         now: Timestamp,
     ) {

@@ -7,7 +7,7 @@ use super::evaluation::{Evaluation, Stop};
 use super::guard;
 use super::item::DecisionItem;
 use super::memory::Hold;
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::payload::Alert;
 use super::rule::{Rule, RuleAction};
 use super::server::{Dry, Shared};
@@ -38,7 +38,7 @@ impl Shared {
             if bound.trips() {
                 memory.trip(why, now);
             }
-            return Stop::new(DecisionOutcome::Budget, bound.refusal(wanted)).into();
+            return Stop::new(AlertOutcome::Budget, bound.refusal(wanted)).into();
         }
         for item in &items {
             guard::take(rule, memory, shared_budget, all, &item.on, now);
@@ -55,8 +55,8 @@ impl Shared {
         let targets: Vec<_> = items.iter().map(|item| item.on.clone()).take(MAX_NAMED).collect();
         let detail =
             format!("would {} {} of {}: {}{limited}", rule.action.verb(), items.len(), choice.of, named(&targets));
-        memory.record_event(DecisionOutcome::DryRun, &detail, now);
-        Evaluation { outcome: Some(DecisionOutcome::DryRun), detail, targets, changes: true }
+        memory.record_event(AlertOutcome::DryRun, &detail, now);
+        Evaluation { outcome: Some(AlertOutcome::DryRun), detail, targets, changes: true }
     }
 
     pub(super) fn dry_run_release(&self, rule: &Rule, alert: &Alert) -> Evaluation {
@@ -66,11 +66,11 @@ impl Shared {
         let holds: Vec<_> =
             memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| DecisionItem::hold(hold).on).collect();
         if !rule.is_undone || holds.is_empty() {
-            return Stop::new(DecisionOutcome::Resolved, "no hold would be released").into();
+            return Stop::new(AlertOutcome::Resolved, "no hold would be released").into();
         }
         memory.holds.retain(|hold| !is_of(hold));
         let detail = format!("would release {} with the jobs held since", named(&holds));
-        Evaluation { outcome: Some(DecisionOutcome::Resolved), detail, targets: holds, changes: true }
+        Evaluation { outcome: Some(AlertOutcome::Resolved), detail, targets: holds, changes: true }
     }
 }
 

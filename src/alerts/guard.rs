@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::decision::Trigger;
 use super::evaluation::Stop;
 use super::memory::{MAX_ATTEMPTED, Memory, PreviousAction, SharedBudget};
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::rule::{Budget, Rule};
 use crate::mirror::words::counted;
 
@@ -18,19 +18,19 @@ const SHARE_SPAN: Duration = Duration::from_hours(1);
 pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Trigger, scope: &str, now: Timestamp) -> Result<(), Stop> {
     if let Some(breaker) = &memory.breaker {
         let why = format!("its breaker has been open since {:.0}: {}", breaker.since, breaker.why);
-        return Err(Stop::new(DecisionOutcome::BreakerOpen, why));
+        return Err(Stop::new(AlertOutcome::BreakerOpen, why));
     }
     match memory.previous_action(scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {
         PreviousAction::None if !memory.has_room(rule.cooldown, now) => Err(Stop::new(
-            DecisionOutcome::Cooldown,
+            AlertOutcome::Cooldown,
             "the rule has acted on the maximum number of alerts within its cooldown",
         )),
         PreviousAction::None => Ok(()),
         PreviousAction::SameAlert => {
-            Err(Stop::new(DecisionOutcome::Duplicate, "the rule has acted on this alert within its cooldown"))
+            Err(Stop::new(AlertOutcome::Duplicate, "the rule has acted on this alert within its cooldown"))
         }
         PreviousAction::OtherAlert => {
-            Err(Stop::new(DecisionOutcome::Cooldown, "the rule has acted on the same scope within its cooldown"))
+            Err(Stop::new(AlertOutcome::Cooldown, "the rule has acted on the same scope within its cooldown"))
         }
     }
 }

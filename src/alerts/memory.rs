@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::Stop;
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::time::later;
 use queuekeeper_zookeeper::coordination::{self, Snapshot};
 
@@ -119,7 +119,7 @@ impl SeenAlert {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Event {
     pub(super) at: Timestamp,
-    pub(super) outcome: DecisionOutcome,
+    pub(super) outcome: AlertOutcome,
     pub(super) detail: String,
 }
 
@@ -248,7 +248,7 @@ impl Memory {
     }
 
     /// Records an event, for the page.
-    pub(super) fn record_event(&mut self, outcome: DecisionOutcome, detail: &str, now: Timestamp) {
+    pub(super) fn record_event(&mut self, outcome: AlertOutcome, detail: &str, now: Timestamp) {
         let detail = detail.chars().take(MAX_DETAIL_CHARS).collect();
         self.events.push_front(Event { at: now, outcome, detail });
         self.events.truncate(MAX_EVENTS);
@@ -271,7 +271,7 @@ impl Memory {
 pub(super) fn memory_of(snapshot: &Snapshot, rule: &str) -> Result<Memory, Stop> {
     let path = coordination::rule(rule);
     let unreadable =
-        || Stop::new(DecisionOutcome::Failed, format!("the state of the rule is not valid; delete {path} to reset it"));
+        || Stop::new(AlertOutcome::Failed, format!("the state of the rule is not valid; delete {path} to reset it"));
     match snapshot.rules.get(rule) {
         Some(node) => Memory::read(&node.data).map_err(|_| unreadable()),
         None if snapshot.foreign.iter().any(|node| node.path == path) => Err(unreadable()),
@@ -343,7 +343,7 @@ mod tests {
             memory.record_attempt("jid0000000001", now);
             memory.record_alert("", "f", now, span, now);
             memory.trip("why", now);
-            memory.record_event(DecisionOutcome::Executed, "detail", now);
+            memory.record_event(AlertOutcome::Executed, "detail", now);
             // The result can be read again.
             prop_assert_eq!(Memory::read(&memory.data()).unwrap(), memory);
         }

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabel {
@@ -57,7 +57,7 @@ impl Metrics {
     #[must_use]
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
-        for outcome in DecisionOutcome::ALL {
+        for outcome in AlertOutcome::ALL {
             drop(metrics.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }));
         }
         registry.register(
@@ -106,11 +106,11 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn count(&self, outcome: DecisionOutcome) {
+    pub(super) fn count(&self, outcome: AlertOutcome) {
         self.count_many(outcome, 1);
     }
 
-    pub(super) fn count_many(&self, outcome: DecisionOutcome, number: u64) {
+    pub(super) fn count_many(&self, outcome: AlertOutcome, number: u64) {
         self.alerts.get_or_create_owned(&OutcomeLabel { outcome: outcome.label() }).inc_by(number);
     }
 

@@ -9,9 +9,9 @@ macro_rules! outcomes {
         /// The outcome of an alert.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
-        pub enum DecisionOutcome { $( $(#[$doc])* $outcome, )+ }
+        pub enum AlertOutcome { $( $(#[$doc])* $outcome, )+ }
 
-        impl DecisionOutcome {
+        impl AlertOutcome {
             /// Every outcome.
             pub const ALL: [Self; [$($label),+].len()] = [$(Self::$outcome),+];
 
@@ -61,7 +61,7 @@ outcomes! {
     Unknown "unknown",
 }
 
-impl fmt::Display for DecisionOutcome {
+impl fmt::Display for AlertOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.label())
     }

@@ -6,7 +6,7 @@ use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
 use super::guard;
 use super::memory::{Breaker, Hold, Memory, SharedBudget, memory_of};
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
 use crate::mirror::words::moment;
@@ -83,7 +83,7 @@ pub struct EventRow {
     /// The alert.
     pub alert: String,
     /// The outcome; `None` if it was accepted.
-    pub outcome: Option<DecisionOutcome>,
+    pub outcome: Option<AlertOutcome>,
     /// The outcome in words.
     pub detail: String,
     /// How many consecutive ones were equal.

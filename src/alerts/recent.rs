@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 
 /// How many are kept.
 const KEPT: usize = 200;
@@ -16,7 +16,7 @@ pub(super) struct RecentDecision {
     pub(super) at: Timestamp,
     pub(super) rule: Option<String>,
     pub(super) alert: String,
-    pub(super) outcome: Option<DecisionOutcome>,
+    pub(super) outcome: Option<AlertOutcome>,
     pub(super) detail: String,
     /// How many consecutive ones were equal.
     pub(super) count: u64,

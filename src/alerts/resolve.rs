@@ -6,7 +6,7 @@ use super::accept::NotReceived;
 use super::call::Call;
 use super::decision::{Decision, DecisionKind, Scope, Trigger, act_name};
 use super::evaluation::{Evaluation, Stop};
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::payload::Alert;
 use super::rule::Rule;
 use super::server::Shared;
@@ -56,7 +56,7 @@ impl Shared {
         let cancelled = self.cancel(rule, alert, scope, snapshot).await?;
         let resolved = |why: &str| Evaluation {
             changes: cancelled != Cancelled::Nothing,
-            ..Stop::new(DecisionOutcome::Resolved, why).into()
+            ..Stop::new(AlertOutcome::Resolved, why).into()
         };
         if cancelled == Cancelled::All {
             return Ok(resolved("cancelled before it started"));
@@ -78,7 +78,7 @@ impl Shared {
         let undoing = Decision::new(DecisionKind::Undo, rule, Trigger::of(alert), Scope::default(), now);
         let evaluation = self.add(&undoing, &mut call.waiting).await?;
         let changes = evaluation.changes || cancelled != Cancelled::Nothing;
-        let evaluation = Evaluation { outcome: Some(DecisionOutcome::Resolved), changes, ..evaluation };
+        let evaluation = Evaluation { outcome: Some(AlertOutcome::Resolved), changes, ..evaluation };
         call.undone.insert(&rule.name, evaluation.clone());
         Ok(evaluation)
     }

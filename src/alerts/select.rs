@@ -8,7 +8,7 @@ use super::decision::Scope;
 use super::evaluation::Stop;
 use super::item::DecisionItem;
 use super::memory::{Hold, Memory};
-use super::outcome::DecisionOutcome;
+use super::outcome::AlertOutcome;
 use super::rule::{Rule, RuleAction, RuleItems};
 use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Target};
@@ -88,12 +88,12 @@ impl QueueView<'_> {
         }
         let Choice { left, of, .. } = choice;
         let stop = if of > 0 {
-            Stop::new(DecisionOutcome::NothingToDo, "the rule holds the maximum number of collections already")
+            Stop::new(AlertOutcome::NothingToDo, "the rule holds the maximum number of collections already")
         } else if left.is_empty() {
-            Stop::new(DecisionOutcome::NothingToDo, "no item matches the rule's selector")
+            Stop::new(AlertOutcome::NothingToDo, "no item matches the rule's selector")
         } else {
             let tried = counted(rule.attempts.into(), "attempt", "attempts");
-            Stop::new(DecisionOutcome::GaveUp, format!("gave up on all items after {tried}; an operator has to act"))
+            Stop::new(AlertOutcome::GaveUp, format!("gave up on all items after {tried}; an operator has to act"))
         };
         Err(Stop { left, ..stop })
     }
@@ -178,7 +178,7 @@ impl QueueView<'_> {
         if known.iter().any(|figures| *figures.collection == **wanted) {
             return Ok(());
         }
-        Err(Stop::new(DecisionOutcome::NoMatch, "its label collection names an unknown collection"))
+        Err(Stop::new(AlertOutcome::NoMatch, "its label collection names an unknown collection"))
     }
 
     /// The collections by the working storage that their jobs need, largest first; none if no job waits for storage.
@@ -189,7 +189,7 @@ impl QueueView<'_> {
             } else {
                 "working storage is not measured: set --storage.path"
             };
-            return Err(Stop::new(DecisionOutcome::NothingToDo, why));
+            return Err(Stop::new(AlertOutcome::NothingToDo, why));
         }
         let mut needs: BTreeMap<String, u64> = BTreeMap::new();
         self.each(query(rule, scope), |job| {

@@ -160,7 +160,7 @@ impl Alerts {
 
     /// Counts a call that was not authorized.
     pub fn count_unauthorized(&self) {
-        self.shared.metrics.count(super::DecisionOutcome::Unauthorized);
+        self.shared.metrics.count(super::AlertOutcome::Unauthorized);
     }
 
     /// Closes a rule's breaker, whichever process is the leader, and resets the attempts on items that it has left to a

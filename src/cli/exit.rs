@@ -16,7 +16,8 @@ pub const BAD_USAGE: u8 = 2;
 /// was done.
 pub(super) const REFUSED: u8 = 3;
 
-/// There is no such job, batch, request, lock, collection, group, object, account, store, space or item.
+/// There is no such job, batch, request, lock, collection, group, object, version or file, or no such account, store,
+/// space or item of the mill.
 pub(super) const NOT_FOUND: u8 = 4;
 
 /// Whether all of it was done is unknown: the connection was lost.

@@ -12,7 +12,7 @@ use super::output::{Screen, without_csv};
 use super::verbs::{self, ParameterArgs};
 use super::words::{ago, moment, number, size};
 use crate::actions::{ActionKind, JobAction, LockAction, Target, TargetKind};
-use crate::views::diagnosis::Diagnosis;
+use crate::views::diagnosis::DiagnosisView;
 use crate::views::job::JobDetail;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::{JobNode, Path};
@@ -186,7 +186,7 @@ const UNSEEN: &str = "Not included: working storage, and how fast jobs move. A r
                       knows both.";
 
 /// Shows why something is not moving, or that it is moving.
-pub(super) fn explain(diagnosis: &Diagnosis, now: Timestamp, screen: &mut Screen) {
+pub(super) fn explain(diagnosis: &DiagnosisView, now: Timestamp, screen: &mut Screen) {
     screen.say(&diagnosis.headline);
     for cause in &diagnosis.causes {
         screen.gap();

@@ -7,7 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::{UsageError, headings};
 use crate::actions::{
-    Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, TakenParameter, Target, TargetKind,
+    Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, AcceptedParameter, Target, TargetKind,
 };
 
 /// The actions on a kind of target, as values of an argument.
@@ -29,14 +29,14 @@ pub(super) struct ParameterArgs<T> {
 }
 
 /// The parameters that the actions on a kind of target have on the command line, each as the first of them takes it.
-fn offered(target: TargetKind) -> impl Iterator<Item = &'static TakenParameter> {
+fn offered(target: TargetKind) -> impl Iterator<Item = &'static AcceptedParameter> {
     let offers = move |parameter| {
         target.actions().iter().flat_map(ActionSpec::offers).find(|takes| takes.parameter == parameter)
     };
     Parameter::ALL.into_iter().filter_map(offers)
 }
 
-fn argument(takes: &'static TakenParameter) -> Arg {
+fn argument(takes: &'static AcceptedParameter) -> Arg {
     let parameter = takes.parameter;
     let argument = Arg::new(parameter.name());
     match parameter.spec().argument {

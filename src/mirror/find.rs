@@ -19,7 +19,7 @@ pub const SEARCH_LIMIT: usize = 200;
 
 /// Some of many items.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page<T> {
+pub struct FoundPage<T> {
     /// The items of this page, in order.
     pub items: Vec<T>,
     /// How many there are on all pages.

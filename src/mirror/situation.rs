@@ -286,7 +286,7 @@ pub struct BatchSituation {
     /// Whether a daemon has acquired it.
     pub is_acquired: bool,
     /// How many jobs are referenced in each folder, in the order of
-    /// [`Outcome::ALL`](queuekeeper_queue::state::JobOutcome::ALL); `None` for one that is not there.
+    /// [`JobOutcome::ALL`](queuekeeper_queue::state::JobOutcome::ALL); `None` for one that is not there.
     pub references: [Option<u32>; 4],
     /// Who holds it.
     pub lock: Option<Holding>,

@@ -20,7 +20,7 @@ pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
 use super::failures::{FailureGroup, FailureKey};
 use super::faults::FoundFault;
-use super::find::{JobQuery, Page};
+use super::find::{JobQuery, FoundPage};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
 use super::image::{Batch, FaultQuery, Grant, Image, Job, Lock, Process, Request, TextMatches};
@@ -217,7 +217,7 @@ impl Store {
     /// Pages follow one another by their cursors: a job that does not move is on one of them, whatever else comes and
     /// goes.
     #[must_use]
-    pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<Page<Job>> {
+    pub fn find_jobs(&self, query: &JobQuery, now: Timestamp) -> Option<FoundPage<Job>> {
         self.find(query, now, |image, matches, fault_query, now_ms| {
             image.find_jobs(query, matches, fault_query, now_ms)
         })
@@ -229,7 +229,7 @@ impl Store {
         &self,
         query: &JobQuery,
         now: Timestamp,
-    ) -> Option<(Page<Job>, ByState<JobState, usize>)> {
+    ) -> Option<(FoundPage<Job>, ByState<JobState, usize>)> {
         self.find(query, now, |image, matches, fault_query, now_ms| {
             let page = image.find_jobs(query, matches, fault_query, now_ms);
             (page, image.count_by_state(query, matches, fault_query, now_ms))

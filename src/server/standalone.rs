@@ -30,7 +30,7 @@ use super::ingest::Ingest;
 use super::{Beside, mill, serve_with, volume};
 use crate::actions::Role;
 use crate::actions::audit::{Destination, Rotation};
-use crate::config::{Config, Loopback, MillConfig, PolicyPlace, Storage, StoreSettings};
+use crate::config::{Config, Loopback, MillConfig, PolicyPlace, StorageConfig, StoreSettings};
 
 /// The notice on every page.
 const NOTICE: &str = "Every user of this machine may execute any action here.";
@@ -325,7 +325,7 @@ async fn run(
     config.web.names = names;
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });
     config.audit = Destination::File(data.0.join("audit.jsonl"), Rotation::default());
-    config.storage = Some(Storage { path: data.working(), threshold });
+    config.storage = Some(StorageConfig { path: data.working(), threshold });
     config.mill = Some(data.mill()?);
     let greeting = address.map(|address| greeting(data, &address.to_string())).unwrap_or_default();
     // Standard output may be closed.

@@ -35,11 +35,11 @@ pub(crate) struct ActionView {
     /// What was done, in figures, or why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) detail: Option<String>,
-    /// The state before.
+    /// What was changed, before: the state, or the priority for `set_priority`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "failed")]
     pub(crate) before: Option<String>,
-    /// The state after.
+    /// The same after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "downloading")]
     pub(crate) after: Option<String>,
@@ -207,25 +207,25 @@ impl ActionView {
     }
 
     /// The progress of an action, or its outcome.
-    pub(crate) fn of(work: &Execution) -> Self {
-        let reached = work.progress();
-        let not_done = work.not_done().into_iter().take(100);
+    pub(crate) fn of(execution: &Execution) -> Self {
+        let reached = execution.progress();
+        let not_done = execution.not_done().into_iter().take(100);
         let mut view = Self {
-            id: Some(work.id.to_string()),
-            action: work.action.to_string(),
-            on: work.on.clone(),
-            reason: work.reason.clone(),
+            id: Some(execution.id.to_string()),
+            action: execution.action.to_string(),
+            on: execution.on.clone(),
+            reason: execution.reason.clone(),
             outcome: "running".to_owned(),
             done: reached.done,
             not_done: reached.failed,
             unknown: reached.unknown,
             count: reached.of,
-            done_items: work.done_items().into_iter().map(ChangedItem::from).collect(),
+            done_items: execution.done_items().into_iter().map(ChangedItem::from).collect(),
             not_done_items: not_done.map(|(on, why)| NotDoneItem { on, why: why.to_string() }).collect(),
-            written: work.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
+            written: execution.written().into_iter().map(|(on, what)| WrittenItem { on, what }).collect(),
             ..Self::default()
         };
-        match work.outcome() {
+        match execution.outcome() {
             None => {}
             Some(Ok(outcome)) => view.end(outcome),
             Some(Err(refusal)) => {
@@ -258,7 +258,7 @@ impl ActionView {
 
     fn end(&mut self, outcome: ActionOutcome) {
         outcome.label().clone_into(&mut self.outcome);
-        (self.before, self.after) = (outcome.before.map(str::to_owned), outcome.after.map(str::to_owned));
+        (self.before, self.after) = (outcome.before, outcome.after);
         (self.version, self.warnings, self.detail) = (outcome.version, outcome.warnings, outcome.detail);
     }
 

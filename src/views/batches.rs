@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::DiagnosisView;
 use super::faults::FaultItem;
 use super::session_text;
 use super::warnings::WarnedJobs;
@@ -113,7 +113,7 @@ pub(crate) struct BatchStanding {
     /// The faults of the batch itself; those of its jobs are listed with the jobs.
     pub(crate) faults: Vec<FaultItem>,
     /// Why it is not moving, or that it is moving; null if it was purged while this was computed.
-    pub(crate) diagnosis: Option<Diagnosis>,
+    pub(crate) diagnosis: Option<DiagnosisView>,
     /// Its changes since this process started to watch, eight at most, and those of its jobs, equal ones of several
     /// jobs together; the oldest first.
     pub(crate) history: Vec<BatchChange>,
@@ -222,7 +222,7 @@ impl BatchStanding {
         locked_since: Option<Timestamp>,
         outlook: Outlook,
         faults: Vec<FaultItem>,
-        diagnosis: Option<Diagnosis>,
+        diagnosis: Option<DiagnosisView>,
         history: BatchHistory,
         address: Option<String>,
     ) -> Self {

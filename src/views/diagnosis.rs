@@ -8,7 +8,7 @@ use crate::insight;
 
 /// Why something is not moving, or that it is moving.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Diagnosis {
+pub(crate) struct DiagnosisView {
     /// The verdict: `moving`, `waiting` for its turn, `stopped` until something changes, or `done`.
     #[schema(example = "waiting")]
     pub(crate) verdict: &'static str,
@@ -39,8 +39,8 @@ pub(crate) struct CauseView {
     pub(crate) more_items: u64,
 }
 
-impl From<&insight::Diagnosis> for Diagnosis {
-    fn from(diagnosis: &insight::Diagnosis) -> Self {
+impl From<&insight::DiagnosisView> for DiagnosisView {
+    fn from(diagnosis: &insight::DiagnosisView) -> Self {
         Self {
             verdict: diagnosis.verdict.label(),
             headline: diagnosis.headline.clone(),

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::diagnosis::Diagnosis;
+use super::diagnosis::DiagnosisView;
 use super::error::{ViewError, quoted};
 use super::node::TreeNode;
 use super::objects::{MadeVersion, ObjectCopy, Objects};
@@ -38,9 +38,9 @@ impl Source<'_> {
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn job_diagnosis(&self, name: &str, now: Timestamp) -> Result<Diagnosis, ViewError> {
+    pub(crate) fn job_diagnosis(&self, name: &str, now: Timestamp) -> Result<DiagnosisView, ViewError> {
         let found = insight::why_job(self.store, self.job_id(name)?, self.volume(), now);
-        found.as_ref().map(Diagnosis::from).ok_or_else(|| no_job(name))
+        found.as_ref().map(DiagnosisView::from).ok_or_else(|| no_job(name))
     }
 
     fn job_id(&self, name: &str) -> Result<JobId, ViewError> {
@@ -120,7 +120,7 @@ pub(crate) struct JobDetail {
     /// Its znodes that could not be read.
     pub(crate) unreadable: Vec<String>,
     /// Why it is not moving, or that it is moving.
-    pub(crate) diagnosis: Diagnosis,
+    pub(crate) diagnosis: DiagnosisView,
     /// Its faults.
     pub(crate) faults: Vec<JobFault>,
     /// Its events since this process started to watch, oldest first, eight at most.
@@ -137,7 +137,7 @@ pub(crate) struct JobDetail {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) job: mirror::Job,
-    pub(crate) diagnosis: insight::Diagnosis,
+    pub(crate) diagnosis: insight::DiagnosisView,
     pub(crate) faults: Vec<mirror::FoundFault>,
     pub(crate) past: Vec<PastEvent>,
     /// From where the sessions of its past and of its lock are connected, as far as that is known.
@@ -302,7 +302,7 @@ impl JobDetail {
                 .collect(),
             references: job.references.iter().map(|(batch, outcome)| reference(*batch, *outcome, job.id)).collect(),
             unreadable: job.unreadable.iter().map(|node| node_path(job.id, *node).to_string()).collect(),
-            diagnosis: Diagnosis::from(&known.diagnosis),
+            diagnosis: DiagnosisView::from(&known.diagnosis),
             faults: known.faults.iter().map(JobFault::from).collect(),
             history: known.past.iter().map(|event| JobEvent::new(event, &known.addresses)).collect(),
             nodes: known.nodes.iter().map(TreeNode::from).collect(),

@@ -11,7 +11,7 @@ use super::parameter::{BatchName, OneOf, SearchFor, Text};
 use super::show::visible;
 use super::{NONE, PrometheusDuration, Source, session_text};
 use crate::mirror::failures::FailureKey;
-use crate::mirror::find::{Direction, InvalidCursor, JobCursor, JobQuery, JobSort, Page};
+use crate::mirror::find::{Direction, InvalidCursor, JobCursor, JobQuery, JobSort, FoundPage};
 use crate::mirror::{ByState, Job, state_label};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{JobId, Priority};
@@ -188,7 +188,7 @@ impl Source<'_> {
         Ok(query)
     }
 
-    fn job_list(&self, query: &JobQuery, page: Page<Job>) -> Result<JobList, ViewError> {
+    fn job_list(&self, query: &JobQuery, page: FoundPage<Job>) -> Result<JobList, ViewError> {
         if let Some(group) = query.group.filter(|group| page.total == 0 && self.store.failure(*group).is_none()) {
             return Err(ViewError::not_found(format!(
                 "There is no failed job in the group “{group}” now: its jobs were resumed or deleted, or it never existed."
@@ -294,8 +294,8 @@ pub(crate) struct JobList {
 }
 
 impl JobList {
-    pub(crate) fn new(page: Page<Job>) -> Self {
-        let Page { items, total, before, previous, next } = page;
+    pub(crate) fn new(page: FoundPage<Job>) -> Self {
+        let FoundPage { items, total, before, previous, next } = page;
         Self { total, before, next, previous, items: items.into_iter().map(JobItem::new).collect() }
     }
 }

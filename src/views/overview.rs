@@ -28,7 +28,7 @@ mod verdict;
 pub(crate) use attention::{Attention, Severity, offset};
 pub(crate) use batches::BatchInProgress;
 pub(crate) use states::StateFigures;
-pub(crate) use verdict::{Health, Verdict, VerdictKind, rounded};
+pub(crate) use verdict::{Health, OverviewVerdict, VerdictKind, rounded};
 
 /// How many held collections are shown.
 const SHOWN_HELD: usize = 10;
@@ -118,7 +118,7 @@ pub(crate) struct Overview {
     /// Whether the figures are current.
     pub(crate) status: Status,
     /// Whether the queue is moving.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: OverviewVerdict,
     /// Jobs in all.
     pub(crate) jobs: u64,
     /// Batches in all.
@@ -291,18 +291,9 @@ fn queues(summary: &Summary, pauses: &[(QueueName, PauseSituation)]) -> Vec<Queu
         paused_since: summary.paused(queue),
         by: pause(queue).map(|pause| pause.who.to_string()).unwrap_or_default(),
         reason: pause(queue).map(|pause| pause.why.to_string()).unwrap_or_default(),
-        name: queue_name(queue),
+        name: queue.in_words(),
     };
     QueueName::ALL.iter().map(state).collect()
-}
-
-/// A queue's name within a sentence.
-fn queue_name(queue: QueueName) -> &'static str {
-    match queue {
-        QueueName::Ingest => "ingest",
-        QueueName::AccessSmall => "small access",
-        QueueName::AccessLarge => "large access",
-    }
 }
 
 /// The states that have items, and the others only where they are on the way of every item and wanted.

@@ -177,7 +177,7 @@ impl RuleView {
 impl RuleEventView {
     fn new(events: EventRow) -> Self {
         let EventRow { at, alert, outcome, detail, count, .. } = events;
-        let outcome = outcome.map_or("accepted", crate::alerts::DecisionOutcome::label).to_owned();
+        let outcome = outcome.map_or("accepted", crate::alerts::AlertOutcome::label).to_owned();
         Self { at, alert, outcome, detail, count }
     }
 }

@@ -44,7 +44,7 @@ async fn a_deletion_that_is_cancelled_leaves_a_batch_that_can_be_deleted_again()
     let outcome = act_and_cancel(&served, delete()).await;
     assert!(outcome.is_cancelled, "{outcome:?}");
     assert_eq!(
-        (outcome.before, outcome.after, outcome.detail.as_deref()),
+        (outcome.before.as_deref(), outcome.after.as_deref(), outcome.detail.as_deref()),
         (Some("failed"), Some("failed"), Some("2 jobs"))
     );
     assert_eq!(world.json("/batches/bid0000000000/status").await["status"], "Failed");

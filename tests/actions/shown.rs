@@ -179,7 +179,7 @@ async fn a_key_of_an_action_that_was_refused_can_be_used_again() {
     keyed(action(ActionKind::Release)).await.unwrap();
     // After it is done, the same key returns the same outcome, although the job is no longer held.
     let again = keyed(action(ActionKind::Release)).await.unwrap();
-    assert_eq!(again.outcome.unwrap().after, Some("pending"));
+    assert_eq!(again.outcome.unwrap().after.as_deref(), Some("pending"));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
 }
 

@@ -49,7 +49,7 @@ impl Partial {
 }
 
 impl FileRoot {
-    /// A place for files beneath one directory, by way of another one on the same file system. Both exist.
+    /// Opens a directory for files, and another one on the same file system for what is not whole yet. Both exist.
     ///
     /// # Errors
     /// When one of them cannot be opened.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
-use queuekeeper_queue::{Cause, Queue};
+use queuekeeper_queue::{RequestFailure, Queue};
 use uuid::Uuid;
 
 use crate::progress;
@@ -177,7 +177,7 @@ impl Known {
                 let wrong = |error| StepError::temporary(format_args!("{path} is not a list of grants: {error}"));
                 (granted.map_err(wrong)?, Some(stat.version))
             }
-            Err(Cause::Client(zookeeper_client::Error::NoNode)) => (GrantsNote::default(), None),
+            Err(RequestFailure::Client(zookeeper_client::Error::NoNode)) => (GrantsNote::default(), None),
             Err(cause) => return Err(StepError::temporary(format_args!("cannot read {path}: {cause}"))),
         };
         let wrong = |cause| StepError::temporary(format_args!("cannot read the progress of downloads: {cause}"));

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::error::{Cause, Conflict, ConflictKind, Error};
+use super::error::{RequestFailure, Conflict, ConflictKind, Error};
 use super::lock::{ClaimOutcome, Lock};
 use super::path::Path;
 
@@ -113,7 +113,7 @@ fn was_quicker(error: &Error) -> bool {
             ConflictKind::LockLost { .. } | ConflictKind::NotEmpty => false,
         },
         // A connection was lost, and by the time that it could be looked, another had changed the item.
-        Error::Missing(_) | Error::Unknown { cause: Cause::ChangedSince, .. } => true,
+        Error::Missing(_) | Error::Unknown { cause: RequestFailure::ChangedSince, .. } => true,
         Error::Read { .. }
         | Error::Commit { .. }
         | Error::Unknown { .. }
@@ -167,8 +167,8 @@ mod tests {
             assert_eq!(conflict(&lock, kind.clone()), "error", "{kind:?}");
         }
         let operation = || "create".to_owned();
-        let changed = Error::Unknown { operation: operation(), cause: Cause::ChangedSince };
-        let too_large = Cause::TooLarge { bytes: 2, limit: 1 };
+        let changed = Error::Unknown { operation: operation(), cause: RequestFailure::ChangedSince };
+        let too_large = RequestFailure::TooLarge { bytes: 2, limit: 1 };
         assert_eq!([outcome(Err(Error::Missing(lock.clone()))), outcome(Err(changed))], ["missed"; 2]);
         let unknown = Error::Unknown { operation: operation(), cause: too_large.clone() };
         let refused = Error::Commit { operation: operation(), cause: too_large };

@@ -20,7 +20,7 @@ pub enum Error {
         /// What was being read; the first of several.
         path: Path,
         /// Why it failed.
-        cause: Cause,
+        cause: RequestFailure,
     },
     /// A transaction was refused for a reason that lies in no other's work, such as missing rights. Nothing was done.
     #[error("cannot {operation}: {cause}")]
@@ -28,7 +28,7 @@ pub enum Error {
         /// The operation of the transaction that was refused, in words.
         operation: String,
         /// Why.
-        cause: Cause,
+        cause: RequestFailure,
     },
     /// The connection was lost during a commit, and whether it was done could not be learned afterwards.
     #[error("it is unknown whether {operation} was done: {cause}")]
@@ -36,7 +36,7 @@ pub enum Error {
         /// The transaction's main operation, in words.
         operation: String,
         /// Why it is not known.
-        cause: Cause,
+        cause: RequestFailure,
     },
     /// Another client holds, changed or made the thing. Nothing was done.
     #[error(transparent)]
@@ -136,7 +136,7 @@ impl Error {
 
 /// What a request failed of.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Cause {
+pub enum RequestFailure {
     /// No answer came in time.
     #[error("ZooKeeper did not answer within {} ms", .0.as_millis())]
     TimedOut(Duration),
@@ -156,7 +156,7 @@ pub enum Cause {
     },
 }
 
-impl Cause {
+impl RequestFailure {
     /// Whether it is the connection or session that failed and not the request.
     #[must_use]
     pub fn is_connection(&self) -> bool {
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn a_lost_connection_is_no_fault_of_the_request() {
         for (cause, is_connection) in [
-            (Cause::TimedOut(Duration::from_secs(1)), true),
-            (Cause::Client(Client::ConnectionLoss), true),
-            (Cause::Client(Client::SessionExpired), true),
-            (Cause::Client(Client::NoAuth), false),
-            (Cause::ChangedSince, false),
-            (Cause::TooLarge { bytes: 2, limit: 1 }, false),
+            (RequestFailure::TimedOut(Duration::from_secs(1)), true),
+            (RequestFailure::Client(Client::ConnectionLoss), true),
+            (RequestFailure::Client(Client::SessionExpired), true),
+            (RequestFailure::Client(Client::NoAuth), false),
+            (RequestFailure::ChangedSince, false),
+            (RequestFailure::TooLarge { bytes: 2, limit: 1 }, false),
         ] {
             let (path, operation) = (Path::Jobs, "create /jobs".to_owned());
             let read = Error::Read { path, cause: cause.clone() };

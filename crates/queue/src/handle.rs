@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rand::seq::SliceRandom as _;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
-use super::error::{Cause, Error};
+use super::error::{RequestFailure, Error};
 use super::pace::{ANSWER_BYTES, EXPECTED_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
 use super::pending_claims::PendingClaims;
@@ -115,10 +115,10 @@ impl Queue {
     pub async fn within<T, E: Into<zookeeper_client::Error>>(
         &self,
         request: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, Cause> {
+    ) -> Result<T, RequestFailure> {
         match tokio::time::timeout(self.time_limit, request).await {
-            Ok(answer) => answer.map_err(|error| Cause::Client(error.into())),
-            Err(_elapsed) => Err(Cause::TimedOut(self.time_limit)),
+            Ok(answer) => answer.map_err(|error| RequestFailure::Client(error.into())),
+            Err(_elapsed) => Err(RequestFailure::TimedOut(self.time_limit)),
         }
     }
 
@@ -272,7 +272,7 @@ impl Found {
             MultiReadResult::Data { data, stat } => Ok(Self::Data(data, stat)),
             MultiReadResult::Children { children } => Ok(Self::Children(children)),
             MultiReadResult::Error { err: zookeeper_client::Error::NoNode } => Ok(Self::Nothing),
-            MultiReadResult::Error { err } => Err(Error::Read { path: read.path().clone(), cause: Cause::Client(err) }),
+            MultiReadResult::Error { err } => Err(Error::Read { path: read.path().clone(), cause: RequestFailure::Client(err) }),
             // The library's enum may grow with reads that we do not make.
             other => unreachable!("no such read was made: {other:?}"),
         }
@@ -362,7 +362,7 @@ mod tests {
             (None, false, None, Vec::new())
         );
         let denied = of(error(zookeeper_client::Error::NoAuth)).unwrap_err();
-        let cause = Cause::Client(zookeeper_client::Error::NoAuth);
+        let cause = RequestFailure::Client(zookeeper_client::Error::NoAuth);
         assert_eq!(denied, Error::Read { path: Path::Jobs, cause });
     }
 

@@ -148,6 +148,16 @@ impl From<AccessQueue> for QueueName {
 }
 
 impl QueueName {
+    /// The name within a sentence, before the word `queue`.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::AccessSmall => "small access",
+            Self::AccessLarge => "large access",
+        }
+    }
+
     /// The name in metrics and in JSON.
     #[must_use]
     pub fn label(self) -> &'static str {

@@ -8,7 +8,7 @@ use std::fmt;
 
 use zookeeper_client::{CreateMode, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
 
-use super::error::{Cause, Error};
+use super::error::{RequestFailure, Error};
 use super::handle::Queue;
 use super::path::Path;
 
@@ -267,7 +267,7 @@ pub enum CommitError {
         /// Its title.
         operation: String,
         /// Why.
-        cause: Cause,
+        cause: RequestFailure,
     },
     /// The connection was lost, and whether it was done could not be learned.
     #[error("{operation}: {cause}")]
@@ -275,7 +275,7 @@ pub enum CommitError {
         /// Its title.
         operation: String,
         /// Why it is not known.
-        cause: Cause,
+        cause: RequestFailure,
     },
 }
 
@@ -323,7 +323,7 @@ impl Queue {
                 return Err(CommitError::Refused { index, operation, reason: refused.reason });
             }
         }
-        Err(CommitError::NotDone { operation: transaction.title(), cause: Cause::ChangedSince })
+        Err(CommitError::NotDone { operation: transaction.title(), cause: RequestFailure::ChangedSince })
     }
 
     /// Commits exactly these operations; `Ok(Err(..))` is a refusal.
@@ -331,11 +331,11 @@ impl Queue {
         let not_done = |cause| CommitError::NotDone { operation: transaction.title(), cause };
         let bytes = transaction.size_bytes() + self.operation_overhead() * transaction.operations.len();
         if bytes > REQUEST_LIMIT_BYTES {
-            return Err(not_done(Cause::TooLarge { bytes, limit: REQUEST_LIMIT_BYTES }));
+            return Err(not_done(RequestFailure::TooLarge { bytes, limit: REQUEST_LIMIT_BYTES }));
         }
         let mut writer = self.client().new_multi_writer();
         let added = transaction.operations.iter().try_for_each(|operation| self.add(&mut writer, operation));
-        added.map_err(|error| not_done(Cause::Client(error)))?;
+        added.map_err(|error| not_done(RequestFailure::Client(error)))?;
         let cause = match tokio::time::timeout(self.time_limit(), writer.commit()).await {
             Ok(Ok(results)) => {
                 let stats = results.iter().map(stat).collect();
@@ -344,8 +344,8 @@ impl Queue {
             Ok(Err(MultiWriteError::OperationFailed { index, source })) => {
                 return Ok(Err(Refused { index, reason: source }));
             }
-            Ok(Err(MultiWriteError::RequestFailed { source })) => Cause::Client(source),
-            Err(_elapsed) => Cause::TimedOut(self.time_limit()),
+            Ok(Err(MultiWriteError::RequestFailed { source })) => RequestFailure::Client(source),
+            Err(_elapsed) => RequestFailure::TimedOut(self.time_limit()),
         };
         self.resolve(transaction, cause).await.map(Ok)
     }

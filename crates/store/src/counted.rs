@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::archive::RestoreRequest;
 use crate::error::{Error, Operation};
 use crate::key::Key;
-use crate::metrics::{RequestOutcome, StoreMetrics};
+use crate::metrics::{StoreRequestOutcome, StoreMetrics};
 use crate::name::{SpaceName, StoreName};
 use crate::store::{
     Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,
@@ -51,8 +51,8 @@ impl<S: Store> Counted<S> {
     }
 }
 
-fn outcome<T>(answer: &Result<T, Error>) -> RequestOutcome {
-    answer.as_ref().map_or_else(|error| RequestOutcome::from(&error.kind), |_| RequestOutcome::Ok)
+fn outcome<T>(answer: &Result<T, Error>) -> StoreRequestOutcome {
+    answer.as_ref().map_or_else(|error| StoreRequestOutcome::from(&error.kind), |_| StoreRequestOutcome::Ok)
 }
 
 #[async_trait]

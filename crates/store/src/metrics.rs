@@ -61,7 +61,7 @@ struct RequestLabels {
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestOutcome {
+pub enum StoreRequestOutcome {
     /// It was done.
     Ok,
     /// There is no such item or space.
@@ -78,7 +78,7 @@ pub enum RequestOutcome {
     Failed,
 }
 
-impl RequestOutcome {
+impl StoreRequestOutcome {
     /// All of them.
     pub const ALL: [Self; 7] =
         [Self::Ok, Self::NotFound, Self::Precondition, Self::Refused, Self::Unavailable, Self::Unknown, Self::Failed];
@@ -98,7 +98,7 @@ impl RequestOutcome {
     }
 }
 
-impl From<&ErrorKind> for RequestOutcome {
+impl From<&ErrorKind> for StoreRequestOutcome {
     fn from(kind: &ErrorKind) -> Self {
         match kind {
             ErrorKind::NotFound | ErrorKind::NoSpace => Self::NotFound,
@@ -176,7 +176,7 @@ impl StoreFamilies {
         let operation = |operation: Operation| {
             let store = || Arc::clone(&store);
             let labels = OperationLabels { store: store(), operation: operation.as_str() };
-            let requests = RequestOutcome::ALL.map(|outcome| {
+            let requests = StoreRequestOutcome::ALL.map(|outcome| {
                 let (operation, outcome) = (operation.as_str(), outcome.as_str());
                 self.requests.get_or_create_owned(&RequestLabels { store: store(), operation, outcome })
             });
@@ -209,7 +209,7 @@ struct Handles {
 
 #[derive(Debug)]
 struct OperationMetrics {
-    requests: [Counter; RequestOutcome::ALL.len()],
+    requests: [Counter; StoreRequestOutcome::ALL.len()],
     duration: Histogram,
     retries: Counter,
 }
@@ -220,7 +220,7 @@ impl StoreMetrics {
     }
 
     /// Counts a request that has ended after this time.
-    pub fn request(&self, operation: Operation, outcome: RequestOutcome, duration: Duration) {
+    pub fn request(&self, operation: Operation, outcome: StoreRequestOutcome, duration: Duration) {
         let metrics = self.operation(operation);
         metrics.requests[outcome as usize].inc();
         metrics.duration.observe(duration.as_secs_f64());
@@ -261,10 +261,10 @@ mod tests {
         for (at, operation) in Operation::ALL.into_iter().enumerate() {
             assert_eq!(operation as usize, at, "the order of the handles");
         }
-        for (at, outcome) in RequestOutcome::ALL.into_iter().enumerate() {
+        for (at, outcome) in StoreRequestOutcome::ALL.into_iter().enumerate() {
             assert_eq!(outcome as usize, at, "the order of the handles");
         }
-        metrics.request(Operation::Get, RequestOutcome::Unavailable, Duration::from_millis(50));
+        metrics.request(Operation::Get, StoreRequestOutcome::Unavailable, Duration::from_millis(50));
         metrics.retry(Operation::Get);
         metrics.read(3);
         metrics.limit(7);

@@ -1,6 +1,6 @@
 //! The parameters of an action, checked against those that it takes.
 
-use super::{ActionParameters, Parameter, TakenParameter};
+use super::{ActionParameters, Parameter, AcceptedParameter};
 use crate::actions::kind::ActionKind;
 use crate::actions::refusal::Refusal;
 use crate::actions::target::TargetKind;
@@ -11,7 +11,7 @@ impl ActionParameters {
         self,
         kind: ActionKind,
         on: TargetKind,
-        takes: &[TakenParameter],
+        takes: &[AcceptedParameter],
     ) -> Result<(), Refusal> {
         let is_foreign = |set: &Parameter| !takes.iter().any(|takes| takes.parameter == *set);
         let foreign = Parameter::ALL.into_iter().filter(|parameter| self.has(*parameter)).find(is_foreign);

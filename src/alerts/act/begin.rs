@@ -9,7 +9,7 @@ use crate::alerts::decision::{DecisionKind, ItemList};
 use crate::alerts::evaluation::Stop;
 use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
-use crate::alerts::outcome::DecisionOutcome;
+use crate::alerts::outcome::AlertOutcome;
 use crate::alerts::server::Shared;
 use crate::alerts::time::later;
 
@@ -30,7 +30,7 @@ impl Shared {
                 if self.save(active).await { Next::Continue } else { Next::Retry }
             }
             Err(Stop { outcome, why, left }) => {
-                if active.decision.kind == DecisionKind::Act && outcome != DecisionOutcome::BreakerOpen {
+                if active.decision.kind == DecisionKind::Act && outcome != AlertOutcome::BreakerOpen {
                     active.memory.left = left;
                 }
                 self.finish(active, outcome, &why).await
@@ -57,7 +57,7 @@ impl Shared {
                 tracing::warn!(rule = rule.name, "opened the breaker of a rule: {why}");
                 active.memory.trip(why.clone(), now);
             }
-            return Err(Stop { left: choice.left, ..Stop::new(DecisionOutcome::Budget, why) });
+            return Err(Stop { left: choice.left, ..Stop::new(AlertOutcome::Budget, why) });
         }
         let items: std::collections::VecDeque<DecisionItem> =
             choice.items.into_iter().take(usize::try_from(room).unwrap_or(usize::MAX)).collect();
@@ -69,7 +69,7 @@ impl Shared {
     fn list_of_holds(&self, active: &ActiveDecision<'_>, now: Timestamp) -> Result<ItemList, Stop> {
         let holds = active.memory.holds.clone();
         if holds.is_empty() {
-            return Err(Stop::new(DecisionOutcome::NothingToDo, "the rule no longer holds any collection"));
+            return Err(Stop::new(AlertOutcome::NothingToDo, "the rule no longer holds any collection"));
         }
         let queue_view = self.queue_view(now);
         let held_from = holds.iter().map(|hold| (hold.collection.clone(), queue_view.held_from(hold))).collect();

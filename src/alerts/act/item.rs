@@ -8,7 +8,7 @@ use crate::alerts::decision::{Decision, DecisionKind, ItemList};
 use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
 use crate::alerts::memory::Hold;
-use crate::alerts::outcome::DecisionOutcome;
+use crate::alerts::outcome::AlertOutcome;
 use crate::alerts::rule::RuleAction;
 use crate::alerts::server::Shared;
 use crate::alerts::time::later;
@@ -111,7 +111,7 @@ impl Shared {
             // The decision shows whether the transaction was committed; it is read again.
             WithWritesError::Action(Refusal::Unknown(why) | Refusal::InPart(why)) => {
                 tracing::warn!(rule = active.rule.name, "{why}; reading the decision again");
-                self.metrics.count(DecisionOutcome::Unknown);
+                self.metrics.count(AlertOutcome::Unknown);
                 Next::Retry
             }
             WithWritesError::Action(Refusal::Failed(why)) => self.fail(active, &why, now).await,
@@ -147,16 +147,16 @@ impl Shared {
 
     /// Retries later after ZooKeeper refused a transaction, a limited number of times.
     async fn fail(&self, active: &mut ActiveDecision<'_>, why: &str, now: Timestamp) -> Next {
-        self.metrics.count(DecisionOutcome::Failed);
+        self.metrics.count(AlertOutcome::Failed);
         active.decision.failures += 1;
         let failures = active.decision.failures;
         if failures >= MAX_FAILURES {
-            return self.finish(active, DecisionOutcome::GaveUp, &format!("it failed {failures} times: {why}")).await;
+            return self.finish(active, AlertOutcome::GaveUp, &format!("it failed {failures} times: {why}")).await;
         }
         let pause = guard::pause_after(failures);
         active.decision.not_before = Some(later(now, pause));
         active.memory.record_event(
-            DecisionOutcome::Failed,
+            AlertOutcome::Failed,
             &format!("{why}; retrying in {} min", pause.as_secs() / 60),
             now,
         );
@@ -184,7 +184,7 @@ impl Shared {
         };
         let (list, key) = (active.list(), scope.key());
         let why = format!("{}{}", list.in_words(verb), list.named());
-        let outcome = if list.done > 0 { DecisionOutcome::Executed } else { DecisionOutcome::NothingToDo };
+        let outcome = if list.done > 0 { AlertOutcome::Executed } else { AlertOutcome::NothingToDo };
         if list.done > 0 && is_act {
             let cause = cause.clone();
             active.memory.record_alert(&key, &cause.fingerprint, cause.starts_at, active.rule.cooldown, now);

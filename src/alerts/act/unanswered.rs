@@ -4,14 +4,14 @@ use jiff::Timestamp;
 
 use crate::alerts::decision::Decision;
 use crate::alerts::memory::{Event, Memory};
-use crate::alerts::outcome::DecisionOutcome;
+use crate::alerts::outcome::AlertOutcome;
 use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// The end of a decision, written without an answer.
 #[derive(Clone, Debug)]
 pub(in crate::alerts) struct UnansweredEnd {
     pub(in crate::alerts) decision: Decision,
-    pub(in crate::alerts) outcome: DecisionOutcome,
+    pub(in crate::alerts) outcome: AlertOutcome,
     pub(in crate::alerts) why: String,
     /// When it was written, which its event in the rule's state has as well.
     pub(in crate::alerts) at: Timestamp,
@@ -66,7 +66,7 @@ mod tests {
         let node =
             |name: String, data| Node { name, data, version: 0, czxid: 1, created: at, changed: at, children: 0 };
         let other = Decision { id: ActionId::new(at), ..decision.clone() };
-        let end = UnansweredEnd { decision, outcome: DecisionOutcome::Executed, why: "resumed 2 jobs".to_owned(), at };
+        let end = UnansweredEnd { decision, outcome: AlertOutcome::Executed, why: "resumed 2 jobs".to_owned(), at };
         let memory = |outcome| {
             let mut memory = Memory::default();
             memory.record_event(outcome, "resumed 2 jobs", at);
@@ -78,10 +78,10 @@ mod tests {
             end.fate(&Snapshot { pending, rules, ..Snapshot::default() })
         };
         assert_eq!(fate(&[&end.decision], None), Fate::Open);
-        assert_eq!(fate(&[], Some(memory(DecisionOutcome::Executed))), Fate::Done);
+        assert_eq!(fate(&[], Some(memory(AlertOutcome::Executed))), Fate::Done);
         // The next decision on the same scope has the same name.
-        assert_eq!(fate(&[&other], Some(memory(DecisionOutcome::Executed))), Fate::Done);
-        assert_eq!(fate(&[&other], Some(memory(DecisionOutcome::Failed))), Fate::Overtaken);
+        assert_eq!(fate(&[&other], Some(memory(AlertOutcome::Executed))), Fate::Done);
+        assert_eq!(fate(&[&other], Some(memory(AlertOutcome::Failed))), Fate::Overtaken);
         assert_eq!(fate(&[], None), Fate::Overtaken);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::config::Storage;
+use crate::config::StorageConfig;
 
 /// The options of working storage.
 #[derive(Clone, Debug, Args)]
@@ -18,7 +18,7 @@ pub(in crate::cli) struct VolumeArgs {
     #[arg(
         long = "storage.threshold",
         value_name = "RATIO",
-        default_value_t = Storage::THRESHOLD,
+        default_value_t = StorageConfig::THRESHOLD,
         value_parser = threshold,
         help_heading = "Working storage"
     )]
@@ -27,9 +27,9 @@ pub(in crate::cli) struct VolumeArgs {
 
 impl VolumeArgs {
     /// The volume, where one is named.
-    pub(in crate::cli) fn volume(self) -> Option<Storage> {
+    pub(in crate::cli) fn volume(self) -> Option<StorageConfig> {
         let Self { path, threshold } = self;
-        path.map(|path| Storage { path, threshold })
+        path.map(|path| StorageConfig { path, threshold })
     }
 }
 

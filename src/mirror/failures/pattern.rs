@@ -28,9 +28,9 @@ pub(crate) fn pattern(message: &str) -> String {
     pattern
 }
 
-/// The algorithms of digests, whose names are no numbers.
-const ALGORITHMS: [&str; 11] = [
-    "crc32", "crc32c", "md5", "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha-384", "sha512", "sha-512",
+/// The names of digest algorithms, whose digits are kept.
+const ALGORITHMS: [&str; 13] = [
+    "adler32", "crc32", "crc32c", "crc64nvme", "md5", "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha-384", "sha512", "sha-512",
 ];
 
 /// The name of an algorithm at the start of a text.
@@ -208,6 +208,14 @@ mod tests {
             ("://", "://"),
         ] {
             assert_eq!(pattern(message), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_name_of_each_algorithm_is_kept() {
+        for algorithm in queuekeeper_store::Algorithm::ALL {
+            let message = format!("{} differs", algorithm.as_str());
+            assert_eq!(pattern(&message), message);
         }
     }
 

@@ -8,7 +8,7 @@ use super::faults::FaultQuery;
 use super::figures::is_final;
 use super::view::Job;
 use crate::mirror::bands::Bands;
-use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, Page, SearchText};
+use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, FoundPage, SearchText};
 use crate::mirror::text::{Bits, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
@@ -99,7 +99,7 @@ impl Image {
         matches: Option<&TextMatches>,
         fault_query: FaultQuery<'_>,
         now_ms: i64,
-    ) -> Page<Job> {
+    ) -> FoundPage<Job> {
         let cursor = query.cursor.filter(|cursor| cursor.is_of(query.sort, query.direction));
         let mut selection =
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
@@ -153,7 +153,7 @@ impl Image {
         let selected = selection.finish();
         let row = |at: u32| if is_in_order { self.jobs.find(JobId::new(at)) } else { Some(at) };
         let rows = selected.rows.iter().filter_map(|at| row(*at));
-        Page {
+        FoundPage {
             items: rows.map(|row| self.view(self.jobs.at(row), fault_query.offset)).collect(),
             total: selected.total,
             before: selected.before,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{BatchStanding, Outlook};
 use crate::insight::{self, Forecast};
 use crate::views::Source;
-use crate::views::diagnosis::Diagnosis;
+use crate::views::diagnosis::DiagnosisView;
 use crate::views::error::{ViewError, quoted};
 use crate::views::faults::FaultItem;
 use queuekeeper_queue::id::BatchId;
@@ -24,7 +24,7 @@ impl Source<'_> {
         let faults = store.faults_of(&Path::Batch(id), now, self.space_left()).unwrap_or_default();
         let faults = faults.iter().map(FaultItem::new).collect();
         let known = insight::why_batch(store, id, self.volume(), now);
-        let diagnosis = known.as_ref().map(|(diagnosis, _)| Diagnosis::from(diagnosis));
+        let diagnosis = known.as_ref().map(|(diagnosis, _)| DiagnosisView::from(diagnosis));
         let forecast = known.map_or(Forecast::Unknown, |(_, forecast)| forecast);
         let rates = store.batch_rates(id).filter(|_| forecast != Forecast::Stale);
         let outlook = Outlook::new(forecast, rates, now);
@@ -47,7 +47,7 @@ impl Source<'_> {
         let by_id = name.parse().ok().filter(|id| store.batch(*id).is_some());
         by_id.or_else(|| store.batch_of_uuid(name)).ok_or_else(|| {
             let error = ViewError::not_found(format!("There is no batch with the id or UUID “{}” now.", quoted(name)));
-            // What is well-formed has only ended or never been.
+            // A well-formed id needs no hint about its form: its batch has been removed, or never existed.
             if name.parse::<BatchId>().is_ok() {
                 return error;
             }

@@ -4,13 +4,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Recent, queue_name};
+use super::Recent;
 use crate::metrics::working_storage::Space;
 use crate::mirror::words::until_unpaused;
 use crate::mirror::{PauseSituation, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::views::status::Status;
-use queuekeeper_queue::fault::{self, Fault};
+use queuekeeper_queue::fault::{self, FREE_SPACE, Fault};
 use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::JobState;
 
@@ -157,7 +157,7 @@ fn paused((queue, pause): &(QueueName, PauseSituation)) -> Attention {
         ..item(
             "paused",
             Severity::Bad,
-            format!("The {} queue is paused", queue_name(*queue)),
+            format!("The {} queue is paused", queue.in_words()),
             format!("{}{effect}", pause.requested()),
         )
     }
@@ -175,7 +175,7 @@ fn waiting(summary: &Summary, storage: Option<(f64, Space)>) -> Option<Attention
     Some(Attention {
         since: provisioning.oldest(),
         is_oldest: true,
-        fix: "Space is freed as jobs pass Notify: check that they do, or enlarge the volume.".to_owned(),
+        fix: FREE_SPACE.to_owned(),
         page: Some("jobs?state=provisioning".to_owned()),
         link: "Show jobs",
         ..item(
@@ -212,7 +212,7 @@ fn faults<'a>(
     shown.map(move |(fault, shown)| Attention {
         since: shown.since,
         is_oldest: shown.count > 1,
-        fix: fix(fault).to_owned(),
+        fix: if shown.count == 1 { fix(fault) } else { fault.fix() }.to_owned(),
         page: Some("faults".to_owned()),
         link: "Show faults",
         ..item(

@@ -75,7 +75,7 @@ impl Health {
 
 /// Whether the queue is moving, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Verdict {
+pub(crate) struct OverviewVerdict {
     /// What it comes to.
     pub(crate) kind: VerdictKind,
     /// How good or bad that is.
@@ -105,17 +105,17 @@ impl VerdictKind {
     }
 
     /// A sentence of what comes before the time since then, and what comes after it.
-    fn since(self, title: &str, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> Verdict {
+    fn since(self, title: &str, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> OverviewVerdict {
         let what = [FOR, WAITS].into_iter().find_map(|suffix| before.strip_suffix(suffix)).unwrap_or(before);
         let around = (format!("{title}{before}"), after);
         let title = format!("{title}{what}{}", around.1);
         let time = since.map(|since| format!(" {}", ago(since, now))).unwrap_or_default();
         let sentence = format!("{}{time}{}", around.0, around.1);
-        Verdict { kind: self, health: self.health(), sentence, since, title, around }
+        OverviewVerdict { kind: self, health: self.health(), sentence, since, title, around }
     }
 
     /// The same of something that lasts.
-    fn lasting(self, title: &str, since: Option<Timestamp>, now: Timestamp, why: &str) -> Verdict {
+    fn lasting(self, title: &str, since: Option<Timestamp>, now: Timestamp, why: &str) -> OverviewVerdict {
         let after = if why.is_empty() { String::new() } else { format!(": {why}") };
         self.since(title, since, now, if since.is_some() { FOR } else { "" }, after)
     }
@@ -128,7 +128,7 @@ pub(super) fn verdict(
     states: &[StateFigures],
     recent: &Recent,
     now: Timestamp,
-) -> Verdict {
+) -> OverviewVerdict {
     outdated(status, now)
         .or_else(|| paused(recent, now))
         .or_else(|| no_daemon(states, recent, now))
@@ -137,7 +137,7 @@ pub(super) fn verdict(
 }
 
 /// The figures are old.
-fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
+fn outdated(status: &Status, now: Timestamp) -> Option<OverviewVerdict> {
     let since = status.stale_since?;
     let figures = format!("figures are from {}", since.strftime("%H:%M:%S UTC"));
     Some(if status.connected {
@@ -147,13 +147,13 @@ fn outdated(status: &Status, now: Timestamp) -> Option<Verdict> {
     })
 }
 
-fn paused(recent: &Recent, now: Timestamp) -> Option<Verdict> {
+fn paused(recent: &Recent, now: Timestamp) -> Option<OverviewVerdict> {
     let (_, pause) = recent.pauses.iter().find(|(queue, _)| *queue == QueueName::Ingest)?;
     Some(VerdictKind::Paused.lasting("Paused", pause.since, now, WHILE_PAUSED))
 }
 
 /// No job is being worked on, and no daemon takes one from any state in which some wait.
-fn no_daemon(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Option<Verdict> {
+fn no_daemon(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Option<OverviewVerdict> {
     let waiting = || states.iter().filter(|state| state.is_on_path && !state.is_final && state.count > 0);
     let idle = || recent.stopped.iter().filter(|stopped| stopped.is_without_daemon());
     let is_idle = |state: &StateFigures| idle().any(|stopped| stopped.state.label() == state.state);
@@ -171,7 +171,7 @@ fn no_daemon(states: &[StateFigures], recent: &Recent, now: Timestamp) -> Option
 }
 
 /// The stalled state that is farthest on the way: those before it may wait for it.
-fn stalled(recent: &Recent, now: Timestamp) -> Option<Verdict> {
+fn stalled(recent: &Recent, now: Timestamp) -> Option<OverviewVerdict> {
     let stopped = recent.stopped.last()?;
     let why = match decisive(&stopped.diagnosis.causes) {
         Some(cause) => match cause.kind {
@@ -216,7 +216,7 @@ fn full(recent: &Recent) -> String {
 }
 
 /// The queue as it moves.
-fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Timestamp) -> Verdict {
+fn moving(summary: &Summary, states: &[StateFigures], recent: &Recent, now: Timestamp) -> OverviewVerdict {
     let under_way = || states.iter().filter(|state| state.is_on_path && !state.is_final);
     let jobs: u64 = under_way().map(|state| state.count).sum();
     if jobs == 0 {

@@ -39,10 +39,10 @@ pub(super) async fn access(
 pub(super) async fn request(
     FromState(state): FromState<State>,
     who: Identity,
-    Body(asked): Body<AccessRequest>,
+    Body(request): Body<AccessRequest>,
 ) -> Result<(StatusCode, Json<MadeAccess>), Problem> {
     let actor = state.authorize(&who, Role::Operator, Source::Api)?;
-    let made = state.requests()?.make(&asked, &actor).await?;
+    let made = state.requests()?.make(&request, &actor).await?;
     Ok((StatusCode::CREATED, Json(MadeAccess::from(&made))))
 }
 

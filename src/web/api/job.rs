@@ -2,7 +2,7 @@ use axum::extract::{Path, State as FromState};
 use jiff::Timestamp;
 
 use super::Answer;
-use crate::views::diagnosis::Diagnosis;
+use crate::views::diagnosis::DiagnosisView;
 use crate::views::job::JobDetail;
 use crate::web::http::json::Json;
 use crate::web::state::State;
@@ -23,8 +23,8 @@ pub(super) async fn job(FromState(state): FromState<State>, Path(jid): Path<Stri
 #[utoipa::path(
     get, path = "/jobs/{jid}/diagnosis",
     params(("jid" = String, Path, description = "The job's id: jid and ten digits", example = "jid0000000042")),
-    responses((status = 200, body = Diagnosis)),
+    responses((status = 200, body = DiagnosisView)),
 )]
-pub(super) async fn diagnosis(FromState(state): FromState<State>, Path(jid): Path<String>) -> Answer<Diagnosis> {
+pub(super) async fn diagnosis(FromState(state): FromState<State>, Path(jid): Path<String>) -> Answer<DiagnosisView> {
     Ok(Json(state.source().job_diagnosis(&jid, Timestamp::now())?))
 }

@@ -15,6 +15,7 @@ use super::context::HttpContext;
 use super::identity::{AuthMethod, Identity};
 use super::problem::Problem;
 use crate::actions::Role;
+use crate::mirror::words::moment;
 use crate::web::routes::{
     ALERTS, ASSETS, DELIVERY, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, STORE_EVENTS, SUBMIT,
 };
@@ -75,7 +76,8 @@ impl HttpContext {
             LoginOutcome::Rejected if users.is_none() => Err(bad_token("Unknown token.")),
             LoginOutcome::Rejected => Err(self.challenge(LOGIN_REQUIRED)),
             LoginOutcome::Expired(at) => Err(bad_token(format!(
-                "The token expired at {at}. An administrator of the server can create a new one with queuekeeper token."
+                "The token expired at {}. An administrator of the server can create a new one with queuekeeper token.",
+                moment(at)
             ))),
             LoginOutcome::Busy => Err(Problem::new(
                 StatusCode::SERVICE_UNAVAILABLE,

@@ -9,6 +9,7 @@ use super::listing::{
     Choice, ColumnHead, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with,
 };
 use super::state_tag::state_tag;
+use crate::mirror::words::moment;
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
 use crate::mirror::{ItemFigures, Summary, state_label};
@@ -206,7 +207,7 @@ impl RequestRow {
             buttons: buttons.request(item.queue, &item.id, item.state),
             is_locked: item.locked,
             link: item.url.clone().unwrap_or_default(),
-            expires: item.expires.map(|at| at.strftime("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default(),
+            expires: item.expires.map(moment).unwrap_or_default(),
             queue: item.queue,
             id: item.id.clone(),
         }

@@ -14,7 +14,7 @@ use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{
     Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source,
-    TakenParameter, Target, action_parameters,
+    AcceptedParameter, Target, action_parameters,
 };
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};
@@ -258,13 +258,13 @@ impl ActionPage {
         } else {
             String::new()
         };
-        let is_given = refused.is_some();
-        let refused = refused.or(against).map(|refusal| RefusalNotice::new(refusal, is_given));
+        let was_requested = refused.is_some();
+        let refused = refused.or(against).map(|refusal| RefusalNotice::new(refusal, was_requested));
         // Which operations there are depends on what is chosen first.
         let is_missing = |parameter: Parameter| parameter.spec().input.is_required() && form.text(parameter).is_none();
         let is_open = spec.offers().any(|takes| is_missing(takes.parameter));
         let input =
-            |takes: &TakenParameter| ParameterInput::new(takes, InputOf::Page, parameters.text(takes.parameter));
+            |takes: &AcceptedParameter| ParameterInput::new(takes, InputOf::Page, parameters.text(takes.parameter));
         let question = kind.question(&target_in_words(target));
         let jobs = plan.as_ref().map_or(0, Prepared::jobs) as u64;
         let batches = plan.as_ref().map_or(0, Prepared::batches) as u64;
@@ -309,13 +309,13 @@ fn section(target: &Target) -> Section {
 }
 
 impl RefusalNotice {
-    fn new(refusal: Refusal, is_given: bool) -> Self {
-        // Without a request the reason has it already.
+    fn new(refusal: Refusal, was_requested: bool) -> Self {
+        // A refusal before any request names the state in its text.
         let state = match &refusal {
-            Refusal::Conflict { state: Some(state), .. } if is_given => state_name(state),
+            Refusal::Conflict { state: Some(state), .. } if was_requested => state_name(state),
             _ => String::new(),
         };
-        let title = match (&refusal, is_given) {
+        let title = match (&refusal, was_requested) {
             (Refusal::Unknown(_), _) => "It is unknown whether all of this was executed",
             (Refusal::InPart(_), _) => "This was executed in part",
             (_, true) => "Nothing was done",

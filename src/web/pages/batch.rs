@@ -22,7 +22,7 @@ use crate::mirror::lists::BatchDetail;
 use crate::views::NONE;
 use crate::views::batches::{BatchChange, BatchItem, BatchStanding};
 use crate::views::deposits::{may_withdraw, uuid_of};
-use crate::views::diagnosis::{CauseView, Diagnosis};
+use crate::views::diagnosis::{CauseView, DiagnosisView};
 use crate::views::show::{Ago, Count, Moment, brief, counted, requested, visible};
 use crate::views::warnings::{WarnedJob, WarnedJobs};
 use crate::web::http::query::address;
@@ -66,7 +66,7 @@ pub(super) struct BatchPage {
     warned: Warned,
     note: String,
     notification: String,
-    why: Option<DiagnosisView>,
+    why: Option<DiagnosisPanel>,
     events: Vec<Event>,
     /// What the timeline leaves out; empty for nothing.
     left_out: String,
@@ -153,7 +153,7 @@ struct StateLink {
 }
 
 #[derive(Debug)]
-struct DiagnosisView {
+struct DiagnosisPanel {
     headline: String,
     causes: Vec<Reason>,
 }
@@ -387,7 +387,7 @@ fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
     })
 }
 
-fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> DiagnosisView {
+fn why(diagnosis: &DiagnosisView, own: &str, root: &str) -> DiagnosisPanel {
     let reason = |cause: &CauseView| Reason {
         sentence: cause.sentence.clone(),
         evidence: cause.evidence.clone(),
@@ -396,5 +396,5 @@ fn why(diagnosis: &Diagnosis, own: &str, root: &str) -> DiagnosisView {
         items: cause.items.iter().filter(|path| *path != own).map(|path| Node::item(path, root)).collect(),
         more: if cause.more_items > 0 { format!("and {} more", Count(cause.more_items)) } else { String::new() },
     };
-    DiagnosisView { headline: diagnosis.headline.clone(), causes: diagnosis.causes.iter().map(reason).collect() }
+    DiagnosisPanel { headline: diagnosis.headline.clone(), causes: diagnosis.causes.iter().map(reason).collect() }
 }

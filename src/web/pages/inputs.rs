@@ -1,7 +1,7 @@
 //! The parameters of actions as fields of a form.
 
 use super::listing::{Choice, choices};
-use crate::actions::{Input, TakenParameter};
+use crate::actions::{Input, AcceptedParameter};
 
 /// The field for a parameter.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(super) enum InputOf {
 
 impl ParameterInput {
     /// The field with a value, which is empty for none.
-    pub(super) fn new(takes: &TakenParameter, form: InputOf, value: String) -> Self {
+    pub(super) fn new(takes: &AcceptedParameter, form: InputOf, value: String) -> Self {
         let spec = takes.parameter.spec();
         let words = match &spec.input {
             Input::Choice { page, bar, .. } | Input::Number { page, bar, .. } => {

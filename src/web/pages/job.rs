@@ -55,7 +55,7 @@ struct Page {
     collection_href: String,
     json: String,
     buttons: Vec<Button>,
-    why: DiagnosisView,
+    why: DiagnosisPanel,
     /// How far its download is.
     download: Option<DownloadView>,
     timeline: timeline::Timeline,
@@ -67,15 +67,15 @@ struct Page {
 
 /// Why it is not moving.
 #[derive(Debug)]
-pub(super) struct DiagnosisView {
+pub(super) struct DiagnosisPanel {
     title: &'static str,
     class: &'static str,
     headline: String,
-    causes: Vec<Cause>,
+    causes: Vec<CauseRow>,
 }
 
 #[derive(Debug)]
-struct Cause {
+struct CauseRow {
     /// What the fault is called, where it is one; empty otherwise.
     fault: &'static str,
     sentence: String,
@@ -161,7 +161,7 @@ impl Page {
             collection_href: with("jobs", "collection", &job.collection),
             json: format!("api/v1/jobs/{}", detail.id),
             buttons: Buttons::new("../", role).job(job, &known.faults),
-            why: DiagnosisView::new(&known.diagnosis, &Znode::Job(job.id), view.now),
+            why: DiagnosisPanel::new(&known.diagnosis, &Znode::Job(job.id), view.now),
             download: detail.download.as_ref().map(DownloadView::from),
             timeline: timeline::Timeline::new(known, copied(detail, view.now).chain(actions).collect(), view.now),
             about: about(detail, view.now),
@@ -191,10 +191,10 @@ impl From<&Download> for DownloadView {
     }
 }
 
-impl DiagnosisView {
+impl DiagnosisPanel {
     /// The reasons, whose znodes are links but for `own`, which is on the page itself.
     pub(super) fn new(diagnosis: &insight::Diagnosis, own: &Znode, now: Timestamp) -> Self {
-        let cause = |cause: &insight::Cause| Cause {
+        let cause = |cause: &insight::Cause| CauseRow {
             sentence: cause.sentence.clone(),
             evidence: cause.evidence.clone(),
             fix: cause.fix.unwrap_or_default(),

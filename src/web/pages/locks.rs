@@ -271,7 +271,7 @@ impl LockRow {
         Self {
             kind: kind.map_or(item.kind, LockKind::title),
             guards: match &path {
-                Path::QueueLock(queue) => queue_in_words(*queue).to_owned(),
+                Path::QueueLock(queue) => format!("the {} queue", queue.in_words()),
                 _ => brief(&item.guards, SHORT),
             },
             href: guarded(&path, root),
@@ -294,14 +294,6 @@ impl LockRow {
                 _ => String::new(),
             },
         }
-    }
-}
-
-fn queue_in_words(queue: QueueName) -> &'static str {
-    match queue {
-        QueueName::Ingest => "the ingest queue",
-        QueueName::AccessSmall => "the small access queue",
-        QueueName::AccessLarge => "the large access queue",
     }
 }
 

@@ -165,7 +165,7 @@ pub(super) async fn list(
     let next =
         list.next.map(|after| address(&format!("{root}objects"), &ObjectFilter { after, ..filter.clone() }.pairs()));
     let json = address(&format!("{root}api/v1/objects"), &filter.pairs());
-    let of = if next.is_some() { " on this page" } else { "" };
+    let of = if next.is_some() || !filter.after.is_empty() { " on this page" } else { "" };
     let shown = format!("{}{of}", counted(list.items.len() as u64, "object", "objects"));
     let rows = list.items.iter().map(row).collect();
     let page = ObjectsPage { rows, shown, json, next: next.unwrap_or_default(), filter, frame };

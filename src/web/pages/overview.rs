@@ -11,6 +11,7 @@ use self::details::Details;
 use self::pipeline::Pipeline;
 use super::View;
 use super::frame::{Frame, Section};
+use crate::mirror::words::moment;
 use crate::actions::Role;
 use crate::alerts::RuleStatus;
 use crate::views::overview::{self, Attention, Health, Recent, Severity};
@@ -179,7 +180,7 @@ impl Verdict {
 /// An instant to the second, with its day where that may not be today's.
 fn clock(at: Timestamp, now: Timestamp) -> String {
     let is_near = now.duration_since(at).unsigned_abs() < Duration::from_hours(20);
-    at.strftime(if is_near { "%H:%M:%S UTC" } else { "%Y-%m-%d %H:%M:%S UTC" }).to_string()
+    if is_near { at.strftime("%H:%M:%S UTC").to_string() } else { moment(at) }
 }
 
 impl Item {

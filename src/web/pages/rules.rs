@@ -11,7 +11,7 @@ use super::actions::named;
 use super::frame::{Frame, Section};
 use super::render;
 use crate::actions::{Reason, Refusal, Role, Source};
-use crate::alerts::{DecisionOutcome, EventRow, Mode, Overview, RuleOverview};
+use crate::alerts::{AlertOutcome, EventRow, Mode, Overview, RuleOverview};
 use crate::views::show::{Count, Moment, brief, counted};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
@@ -266,25 +266,25 @@ impl DecisionRow {
 }
 
 /// What came of an alert: the class of its tag, and its name, which is its label in metrics and the audit trail.
-fn outcome_in_words(outcome: Option<DecisionOutcome>) -> (&'static str, String) {
+fn outcome_in_words(outcome: Option<AlertOutcome>) -> (&'static str, String) {
     let Some(outcome) = outcome else { return ("work", "accepted".to_owned()) };
     let class = match outcome {
-        DecisionOutcome::Executed => "good",
-        DecisionOutcome::DryRun => "",
-        DecisionOutcome::Duplicate
-        | DecisionOutcome::Cooldown
-        | DecisionOutcome::NothingToDo
-        | DecisionOutcome::NoMatch
-        | DecisionOutcome::Resolved => "done",
-        DecisionOutcome::Paused | DecisionOutcome::NotSynced => "warn",
-        DecisionOutcome::Budget
-        | DecisionOutcome::BreakerOpen
-        | DecisionOutcome::GaveUp
-        | DecisionOutcome::Invalid
-        | DecisionOutcome::Unauthorized
-        | DecisionOutcome::QueueFull
-        | DecisionOutcome::Failed
-        | DecisionOutcome::Unknown => "bad",
+        AlertOutcome::Executed => "good",
+        AlertOutcome::DryRun => "",
+        AlertOutcome::Duplicate
+        | AlertOutcome::Cooldown
+        | AlertOutcome::NothingToDo
+        | AlertOutcome::NoMatch
+        | AlertOutcome::Resolved => "done",
+        AlertOutcome::Paused | AlertOutcome::NotSynced => "warn",
+        AlertOutcome::Budget
+        | AlertOutcome::BreakerOpen
+        | AlertOutcome::GaveUp
+        | AlertOutcome::Invalid
+        | AlertOutcome::Unauthorized
+        | AlertOutcome::QueueFull
+        | AlertOutcome::Failed
+        | AlertOutcome::Unknown => "bad",
     };
     (class, outcome.label().replace('_', " "))
 }

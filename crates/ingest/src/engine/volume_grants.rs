@@ -7,7 +7,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{Cause, Error, Queue};
+use queuekeeper_queue::{RequestFailure, Error, Queue};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::warn;
 use uuid::Uuid;
@@ -144,7 +144,7 @@ async fn read<T>(
     request: impl Future<Output = Result<T, zookeeper_client::Error>>,
 ) -> Result<T, Error> {
     queue.within(request).await.map_err(|cause| match cause {
-        Cause::Client(zookeeper_client::Error::NoNode) => Error::Missing(path.clone()),
+        RequestFailure::Client(zookeeper_client::Error::NoNode) => Error::Missing(path.clone()),
         cause => Error::Read { path: path.clone(), cause },
     })
 }

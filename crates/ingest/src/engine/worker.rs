@@ -1,5 +1,6 @@
 //! A job from state to state, as far as this process goes with it.
 
+use queuekeeper_queue::time::moment;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -264,7 +265,7 @@ async fn delay(session: &Session, job: &LockedJob, why: &str, after: Option<Dura
     let (settings, now) = (&session.services.settings, now());
     let (since, attempts) = tried(job, now);
     if now.duration_since(since).unsigned_abs() >= settings.retry_within {
-        let why = format!("{why} (after {} attempts since {})", attempts + 1, since.strftime("%F %T UTC"));
+        let why = format!("{why} (after {} attempts since {})", attempts + 1, moment(since));
         return fail(session, job, &why).await;
     }
     postpone(session, job, why, after).await

@@ -1,5 +1,6 @@
 //! Mails into the outbox, each before the state changes that it reports.
 
+use queuekeeper_queue::time::moment;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -280,11 +281,6 @@ impl<'a> Correspondence<'a> {
         self.services.posted.mail.notify_one();
         Ok(())
     }
-}
-
-/// An instant as a mail has it, to the second.
-fn moment(at: Timestamp) -> String {
-    at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
 #[cfg(test)]

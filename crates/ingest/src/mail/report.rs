@@ -1,5 +1,6 @@
 //! What a report says: the outcome of each job, and what has changed since the report before.
 
+use queuekeeper_queue::time::moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
@@ -255,7 +256,7 @@ impl Outcomes {
 
 /// How many objects have their copies, in a sentence that says when.
 fn copies_in_words(standing: CopyStanding, now: Timestamp) -> String {
-    let at = seconds(now);
+    let at = moment(now);
     match standing {
         CopyStanding { complete: 1, incomplete: 0 } => {
             format!("As of {at}, the object has all required copies.")

@@ -258,7 +258,7 @@ async fn fetch_row(
 /// The manifest that the package is, read from its beginning.
 pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
     // Its URLs may be presigned.
-    let place = work.directory.private_place(PACKAGE);
+    let place = work.directory.private_root(PACKAGE);
     let place = place.map_err(|error| StepError::working("create the job's directory", &error))?;
     let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES), None).await?;
     let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
@@ -326,7 +326,7 @@ async fn package(
 }
 
 fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<FileRoot>, StepError> {
-    work.directory.place(folder).map_err(|error| StepError::working("create the job's directory", &error))
+    work.directory.root(folder).map_err(|error| StepError::working("create the job's directory", &error))
 }
 
 /// Makes the files' names durable, and lists them.

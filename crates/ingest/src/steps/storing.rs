@@ -200,7 +200,7 @@ async fn write_noted(
     let failed = |error: io::Error| StepError::working("read the manifest", &error);
     let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
-    let place = work.directory.place(".").map_err(|error| StepError::working("open the job's directory", &error))?;
+    let place = work.directory.root(".").map_err(|error| StepError::working("open the job's directory", &error))?;
     let source = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             let at = work.directory.shown();
@@ -309,7 +309,7 @@ fn submitter(work: &JobAtWork<'_>) -> String {
 /// The files of the object that an update leaves out.
 fn left_out(work: &JobAtWork<'_>) -> Result<BTreeSet<String>, StepError> {
     let failed = |error: io::Error| StepError::working("read mrt-delete.txt", &error);
-    let place = work.directory.place(PRODUCER).map_err(failed)?;
+    let place = work.directory.root(PRODUCER).map_err(failed)?;
     let Some(file) = place.file(DELETE).map_err(failed)? else { return Ok(BTreeSet::new()) };
     let mut paths = BTreeSet::new();
     for line in BufReader::new(file).lines() {

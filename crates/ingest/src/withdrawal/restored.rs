@@ -5,6 +5,7 @@
 //! batch up first: that which creates its jobs, or that of their first state. For a further batch of a deposit, the
 //! first one is looked at as well, which is withdrawn before all others, and again for as long as its jobs are taken.
 
+use queuekeeper_queue::time::moment;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +46,7 @@ const FIRST_FRESH: Duration = Duration::from_secs(1);
 const OTHERS_AFTER: Duration = Duration::from_secs(5);
 
 /// Why a batch is to be withdrawn.
-struct Cause {
+struct WithdrawalCause {
     who: String,
     why: String,
     /// When another client may still do so.
@@ -69,7 +70,7 @@ pub(crate) async fn is_withdrawn_before(session: &Arc<Session>, batch: BatchId, 
     let deposit = session.services.catalogue.deposit(uuid).await?;
     let first = deposit.as_ref().and_then(|deposit| deposit.part_of).map(|(first, _)| first);
     let cause = match (deposit.and_then(withdrawn_at), first) {
-        (Some(at), _) => Some(Cause::restored(at)),
+        (Some(at), _) => Some(WithdrawalCause::restored(at)),
         (None, Some(first)) => of_first(session, first).await?,
         (None, None) => None,
     };
@@ -91,9 +92,9 @@ pub(crate) async fn is_withdrawn_before(session: &Arc<Session>, batch: BatchId, 
     Ok(true)
 }
 
-impl Cause {
+impl WithdrawalCause {
     fn restored(at: Timestamp) -> Self {
-        let why = format!("it was withdrawn on {}, before the queue was restored", at.strftime("%F %T UTC"));
+        let why = format!("it was withdrawn on {}, before the queue was restored", moment(at));
         Self { who: WHO.to_owned(), why, not_before: at }
     }
 }
@@ -104,10 +105,10 @@ fn withdrawn_at(deposit: Deposit) -> Option<Timestamp> {
 }
 
 /// Why the others are to be withdrawn of a deposit, by its first batch: it is withdrawn.
-async fn of_first(session: &Session, first: Uuid) -> Result<Option<Cause>, StepError> {
+async fn of_first(session: &Session, first: Uuid) -> Result<Option<WithdrawalCause>, StepError> {
     if let Some(batch) = session.queue.find_batch(&id_of(first)).await? {
         return match session.queue.load_batch(batch).await {
-            Ok(batch) => Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).map(|by| Cause {
+            Ok(batch) => Ok(WithdrawnNote::of_batch(batch.state(), &batch.message()).map(|by| WithdrawalCause {
                 who: by.who.to_owned(),
                 why: by.why.to_owned(),
                 not_before: batch.entered().unwrap_or_else(now).saturating_add(OTHERS_AFTER).unwrap_or(Timestamp::MAX),
@@ -116,11 +117,11 @@ async fn of_first(session: &Session, first: Uuid) -> Result<Option<Cause>, StepE
             Err(error) => Err(error.into()),
         };
     }
-    Ok(session.services.catalogue.deposit(first).await?.and_then(withdrawn_at).map(Cause::restored))
+    Ok(session.services.catalogue.deposit(first).await?.and_then(withdrawn_at).map(WithdrawalCause::restored))
 }
 
 /// Withdraws a batch whose deposit was withdrawn.
-async fn withdraw(session: &Session, batch: BatchId, cause: &Cause) -> Standing {
+async fn withdraw(session: &Session, batch: BatchId, cause: &WithdrawalCause) -> Standing {
     let by = WithdrawnNote { who: &cause.who, why: &cause.why };
     let (mut hindered, mut pause, mut stopping) = (0, PAUSE, session.stopping.clone());
     if let Ok(wait) = Duration::try_from(cause.not_before.duration_since(now())) {

@@ -55,19 +55,19 @@ impl JobDirectory {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn place(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
-        self.open_place(folder).map(Arc::new)
+    pub fn root(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
+        self.open_root(folder).map(Arc::new)
     }
 
     /// The same for files that are readable by the owner of the process only.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn private_place(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
-        self.open_place(folder).map(|place| Arc::new(place.private()))
+    pub fn private_root(&self, folder: &str) -> io::Result<Arc<FileRoot>> {
+        self.open_root(folder).map(|root| Arc::new(root.private()))
     }
 
-    fn open_place(&self, folder: &str) -> io::Result<FileRoot> {
+    fn open_root(&self, folder: &str) -> io::Result<FileRoot> {
         let [folder, temporary] = [folder, TEMPORARY].map(|name| self.path.join(name));
         for path in [&folder, &temporary, &self.path.join("system")] {
             fs::create_dir_all(path)?;

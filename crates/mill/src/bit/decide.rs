@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::verdict::{
-    Answer, CheckResult, Conflict, CopyFinding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting, Sources, Verdict,
+    Answer, CheckResult, Conflict, CopyFinding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting, Sources, CheckVerdict,
 };
 
 /// What a look at a copy has found, and whether to look again before that counts.
@@ -18,7 +18,7 @@ pub fn decide(sources: &Sources, look: Look) -> Answer {
     Answer { verdict, next }
 }
 
-fn verdict(sources: &Sources) -> Verdict {
+fn verdict(sources: &Sources) -> CheckVerdict {
     use Sighting::{Missing, NotLooked, Present};
     let recorded = Recorded { index: sources.index.as_ref(), audit: sources.audit() };
     match (&sources.content, &sources.store) {
@@ -55,7 +55,7 @@ impl Recorded<'_> {
     }
 
     /// The verdict where the store has nothing.
-    fn gone(&self) -> Verdict {
+    fn gone(&self) -> CheckVerdict {
         let is_agreed = match (self.index, self.audit) {
             (None, None) => return ended(CheckResult::Nothing, [CopyFinding::Absent], None, []),
             (Some(index), Some(audit)) => is_same(index, audit) == Some(true),
@@ -115,7 +115,7 @@ impl PresentItem<'_> {
 }
 
 /// The verdict where the store has the item.
-fn there(seen: &PresentItem<'_>, recorded: &Recorded<'_>) -> Verdict {
+fn there(seen: &PresentItem<'_>, recorded: &Recorded<'_>) -> CheckVerdict {
     let (record, finding) = match (recorded.index, recorded.audit) {
         (None, None) => return unrecorded(seen),
         (Some(one), None) | (None, Some(one)) => (one.clone(), recorded.lacking()),
@@ -144,7 +144,7 @@ fn both(index: &Fixity, audit: &Fixity) -> Fixity {
 }
 
 /// The verdict where no record has the item.
-fn unrecorded(seen: &PresentItem<'_>) -> Verdict {
+fn unrecorded(seen: &PresentItem<'_>) -> CheckVerdict {
     if seen.is_consistent() == Some(false) {
         return conflict(Conflict::ContentAndStore, [], []);
     }
@@ -153,14 +153,14 @@ fn unrecorded(seen: &PresentItem<'_>) -> Verdict {
 }
 
 /// The verdict where the content is another one than recorded, and the store says so, too.
-fn changed_outside(of_record: Option<CopyFinding>) -> Verdict {
+fn changed_outside(of_record: Option<CopyFinding>) -> CheckVerdict {
     let offers = [Remedy::AcceptChange, Remedy::RepairFromCopy].map(|remedy| Offer { remedy, only_by_asking: true });
     let findings = [CopyFinding::ChangedOutside].into_iter().chain(of_record);
     ended(CheckResult::Failure, findings, None, offers)
 }
 
 /// The verdict by what was seen and what is right, with what is wrong with the record.
-fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<CopyFinding>) -> Verdict {
+fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<CopyFinding>) -> CheckVerdict {
     let (content, store, consistent) = (seen.is_content(record), seen.is_store(record), seen.is_consistent());
     match (content, store, consistent) {
         (Some(true), Some(false), _) | (Some(true), _, Some(false)) => {
@@ -190,7 +190,7 @@ fn compared(seen: &PresentItem<'_>, record: &Fixity, of_record: Option<CopyFindi
 }
 
 /// The verdict where the bytes are proven, with what is wrong nevertheless.
-fn proven(proof: Proof, of_store: Option<CopyFinding>, of_record: Option<CopyFinding>) -> Verdict {
+fn proven(proof: Proof, of_store: Option<CopyFinding>, of_record: Option<CopyFinding>) -> CheckVerdict {
     let findings: BTreeSet<_> = of_store.into_iter().chain(of_record).collect();
     if findings.is_empty() {
         return ended(CheckResult::Success, [CopyFinding::Proven], Some(proof), []);
@@ -218,7 +218,7 @@ fn conflict(
     conflict: Conflict,
     findings: impl IntoIterator<Item = CopyFinding>,
     offers: impl IntoIterator<Item = Offer>,
-) -> Verdict {
+) -> CheckVerdict {
     ended(CheckResult::Error(conflict), findings, None, offers)
 }
 
@@ -228,16 +228,16 @@ fn ended(
     findings: impl IntoIterator<Item = CopyFinding>,
     proof: Option<Proof>,
     offers: impl IntoIterator<Item = Offer>,
-) -> Verdict {
+) -> CheckVerdict {
     let findings: BTreeSet<_> = findings.into_iter().collect();
     let is_wrong = result == CheckResult::Unproven && !findings.is_empty();
     let result = if is_wrong { CheckResult::Failure } else { result };
-    Verdict { result, findings, proof, offers: offers.into_iter().collect() }
+    CheckVerdict { result, findings, proof, offers: offers.into_iter().collect() }
 }
 
 /// What to do after a look that ended so. Bytes are called wrong only after a second reading; what may be a change that
 /// is not recorded yet, only at the last round.
-fn next(verdict: &Verdict, is_unread: bool, look: Look) -> Next {
+fn next(verdict: &CheckVerdict, is_unread: bool, look: Look) -> Next {
     let wait = if look.is_last_round { Next::End } else { Next::Later };
     let again = if look.is_second { Next::End } else { Next::Read };
     let read_or = |other| if is_unread && look.may_read { Next::Read } else { other };

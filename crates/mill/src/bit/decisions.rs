@@ -12,9 +12,9 @@ use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, said};
 use super::kept::verdict_of;
-use super::repair::{RepairLimits, RepairMode, RepairStart, RequestReason, start};
+use super::repair::{RepairLimits, RepairMode, RepairStart, ManualRepairReason, start};
 use super::requested::offers;
-use super::verdict::{Offer, Remedy, Verdict};
+use super::verdict::{Offer, Remedy, CheckVerdict};
 use crate::account::Account;
 use crate::users::MILL;
 use crate::worker::{Lease, Processed, Processor, Stop};
@@ -47,7 +47,7 @@ pub(super) enum Plan {
 /// # Errors
 /// With one sentence, where what the check saw is not readable.
 pub(super) fn plan(account: &Account, error: &BitError, started_today: u64) -> Result<Plan, String> {
-    let verdict = Verdict { offers: offers(account, error)?, ..verdict_of(error)? };
+    let verdict = CheckVerdict { offers: offers(account, error)?, ..verdict_of(error)? };
     let limits = account.limits.get(&error.store);
     let adopts = limits.is_some_and(|set| set.adopt == RepairMode::Automatic);
     let is_of_record = |offer: &&Offer| match offer.remedy {
@@ -92,11 +92,11 @@ impl Decider {
         let why = match start {
             RepairStart::Automatic => match self.start(subject, &known).await? {
                 RepairStarted::Started | RepairStarted::Open => return Ok(TaskOutcome::Done.into()),
-                RepairStarted::TooMany => RequestReason::TooMany.to_string(),
+                RepairStarted::TooMany => ManualRepairReason::TooMany.to_string(),
                 RepairStarted::Stopped => "automatic repairs in this store are stopped".to_owned(),
                 RepairStarted::Cooling => format!("it was repaired automatically within {}", span(COOLDOWN)),
             },
-            RepairStart::OnRequest(why) => why.to_string(),
+            RepairStart::Manual(why) => why.to_string(),
             RepairStart::Never => "no other copy can repair this".to_owned(),
         };
         let Known { item, error: BitError { store, detail, .. }, .. } = &known;

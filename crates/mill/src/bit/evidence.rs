@@ -7,7 +7,7 @@ use queuekeeper_store::Item;
 use serde_json::json;
 
 use super::look::ARCHIVED;
-use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, Verdict};
+use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, CheckVerdict};
 use crate::users::CHECK;
 
 /// What the content index says; nothing of a copy that was deleted.
@@ -23,7 +23,7 @@ pub(super) fn audit(records: Option<&ItemRecords>) -> Option<Fixity> {
 }
 
 /// The outcome of a check as the catalogue keeps it. Of a success, what was seen is what the record says.
-pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sources, verdict: &Verdict) -> CheckedItem {
+pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sources, verdict: &CheckVerdict) -> CheckedItem {
     let is_wrong = matches!(verdict.result, CheckResult::Failure | CheckResult::Error(_));
     let record = |record: &Option<Fixity>| record.as_ref().filter(|_| is_wrong).map(fixity);
     let evidence = Evidence {
@@ -52,9 +52,9 @@ pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sourc
 
 /// The outcome of a check that was to read what is archived: nothing is wrong by what can be seen, and nothing is
 /// proven.
-pub(super) fn unread(item: Item, records: Option<&ItemRecords>, sources: &Sources) -> (Verdict, CheckedItem) {
+pub(super) fn unread(item: Item, records: Option<&ItemRecords>, sources: &Sources) -> (CheckVerdict, CheckedItem) {
     let (findings, offers) = (BTreeSet::new(), Vec::new());
-    let verdict = Verdict { result: CheckResult::Unproven, findings, proof: None, offers };
+    let verdict = CheckVerdict { result: CheckResult::Unproven, findings, proof: None, offers };
     let checked = CheckedItem { unread: Some(ARCHIVED), ..checked(item, records, sources, &verdict) };
     (verdict, checked)
 }

@@ -18,7 +18,7 @@ use super::decide::decide;
 use super::evidence;
 use super::intended::is_being_stored;
 use super::look::{self, Reading};
-use super::verdict::{CopyFinding, Look, Next, Sighting, Sources, Verdict};
+use super::verdict::{CopyFinding, Look, Next, Sighting, Sources, CheckVerdict};
 use crate::worker::{CHANGING, Lease, Processed, Processor};
 
 /// How long a check usually waits for the next round.
@@ -54,7 +54,7 @@ enum Looked {
 
 /// The outcome of a check, in its own words and in those of the catalogue.
 pub(super) struct Checked {
-    pub(super) verdict: Verdict,
+    pub(super) verdict: CheckVerdict,
     pub(super) item: CheckedItem,
 }
 

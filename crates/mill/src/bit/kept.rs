@@ -4,13 +4,13 @@ use queuekeeper_catalogue::bit::{BitError, Evidence};
 
 use super::decide::decide;
 use super::report::Statement;
-use super::verdict::{Fixity, Look, Sighting, Sources, Verdict};
+use super::verdict::{Fixity, Look, Sighting, Sources, CheckVerdict};
 
 /// What the check found that found this last, by what was kept of what it saw.
 ///
 /// # Errors
 /// With one sentence, where that is not readable.
-pub(super) fn verdict_of(error: &BitError) -> Result<Verdict, String> {
+pub(super) fn verdict_of(error: &BitError) -> Result<CheckVerdict, String> {
     let sources =
         sources(&error.evidence).map_err(|why| format!("what was seen of {} is not readable: {why}", error.item))?;
     // It was decided already that this counts.

@@ -10,7 +10,7 @@ use super::checker::{CheckedSpace, Checker};
 use super::decide::decide;
 use super::evidence;
 use super::look::{self, ARCHIVED, Reading};
-use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, Verdict};
+use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, CheckVerdict};
 use crate::missing::unless_missing;
 use crate::worker::{CHANGING, Lease, Stop};
 
@@ -70,7 +70,7 @@ impl ReadCopy {
         Ok(Self { sources: Sources { index, audit, ..self.sources }, records, ..self })
     }
 
-    pub(super) fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> CheckVerdict {
         // It is read for something that was decided before: this look counts.
         decide(&self.sources, Look { may_read: true, is_second: true, is_last_round: true }).verdict
     }
@@ -82,13 +82,13 @@ impl ReadCopy {
     }
 
     /// The look as a check, outside of runs.
-    pub(super) fn part(&self, account: &str, place: &CheckedSpace, item: &Item, verdict: &Verdict) -> CheckedPart {
+    pub(super) fn part(&self, account: &str, place: &CheckedSpace, item: &Item, verdict: &CheckVerdict) -> CheckedPart {
         let checked = evidence::checked(item.clone(), self.records.as_ref(), &self.sources, verdict);
         CheckedPart::of(account.to_owned(), place.store.name().clone(), vec![checked])
     }
 }
 
 /// Whether the bytes were read and nothing is wrong.
-pub(super) fn is_proven(verdict: &Verdict) -> bool {
+pub(super) fn is_proven(verdict: &CheckVerdict) -> bool {
     verdict.result == CheckResult::Success && verdict.proof == Some(Proof::Read)
 }

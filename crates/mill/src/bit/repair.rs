@@ -6,12 +6,12 @@ use std::str::FromStr;
 use queuekeeper_catalogue::repair_stops::MOST_A_DAY;
 
 use super::decide::is_same;
-use super::verdict::{CheckResult, CopyFinding, Fixity, Remedy, Sighting, Sources, Verdict};
+use super::verdict::{CheckResult, CopyFinding, Fixity, Remedy, Sighting, Sources, CheckVerdict};
 
 /// Who starts the repairs at a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepairMode {
-    /// A person, who is asked.
+    /// An operator.
     #[default]
     Ask,
     /// The mill, where that is safe.
@@ -54,15 +54,15 @@ pub struct RepairLimits {
 pub enum RepairStart {
     /// The mill may, at once.
     Automatic,
-    /// A person has to ask for it.
-    OnRequest(RequestReason),
+    /// An operator has to start it.
+    Manual(ManualRepairReason),
     /// It is nothing that another copy repairs.
     Never,
 }
 
 /// Why a person has to ask for a repair. As text, a sentence without a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RequestReason {
+pub enum ManualRepairReason {
     /// The content was changed outside: it may be what a user wants.
     ChangedOutside,
     /// What was seen contradicts itself.
@@ -79,7 +79,7 @@ pub enum RequestReason {
     Mode,
 }
 
-impl fmt::Display for RequestReason {
+impl fmt::Display for ManualRepairReason {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ChangedOutside => to.write_str("the content was changed by another program"),
@@ -95,30 +95,30 @@ impl fmt::Display for RequestReason {
 
 /// Who may start the repair of what a check has found.
 #[must_use]
-pub fn start(verdict: &Verdict, limits: &RepairLimits) -> RepairStart {
+pub fn start(verdict: &CheckVerdict, limits: &RepairLimits) -> RepairStart {
     let Some(offer) = verdict.offers.iter().find(|offer| offer.remedy == Remedy::RepairFromCopy) else {
         return RepairStart::Never;
     };
     let has = |finding| verdict.findings.contains(&finding);
     let is_of_record = || verdict.findings.iter().any(|finding| finding.is_of_record());
     let why = if has(CopyFinding::ChangedOutside) {
-        RequestReason::ChangedOutside
+        ManualRepairReason::ChangedOutside
     } else if matches!(verdict.result, CheckResult::Error(_)) {
-        RequestReason::Conflict
+        ManualRepairReason::Conflict
     } else if offer.only_by_asking && (has(CopyFinding::ContentMissing) || is_of_record()) {
-        RequestReason::Records
+        ManualRepairReason::Records
     } else if offer.only_by_asking {
-        RequestReason::NoChecksum
+        ManualRepairReason::NoChecksum
     } else if limits.is_write_once {
-        RequestReason::WriteOnce
+        ManualRepairReason::WriteOnce
     } else if limits.mode == RepairMode::Ask {
-        RequestReason::Mode
+        ManualRepairReason::Mode
     } else if limits.started_today >= MOST_A_DAY {
-        RequestReason::TooMany
+        ManualRepairReason::TooMany
     } else {
         return RepairStart::Automatic;
     };
-    RepairStart::OnRequest(why)
+    RepairStart::Manual(why)
 }
 
 /// Why a copy is not good enough to repair another one from it. As text, what follows on its name in a sentence.
@@ -193,7 +193,7 @@ mod tests {
         Sources { content, store, index: index.map(fixity), audit: audit.map(fixity) }
     }
 
-    fn found(content: Sighting, store: Sighting, index: Option<u8>, audit: Option<u8>) -> Verdict {
+    fn found(content: Sighting, store: Sighting, index: Option<u8>, audit: Option<u8>) -> CheckVerdict {
         let look = Look { may_read: true, is_second: true, is_last_round: true };
         decide(&sources(content, store, index, audit), look).verdict
     }
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn only_damage_and_loss_of_which_all_records_agree_are_repaired_automatically() {
-        use RepairStart::{Automatic, Never, OnRequest};
+        use RepairStart::{Automatic, Never, Manual};
         use Sighting::{Missing, NotLooked};
         let bare = || Sighting::Present(Fixity { size: 7, digests: queuekeeper_store::Digests::default() });
         let (x, y) = (Some(b'x'), Some(b'y'));
@@ -211,14 +211,14 @@ mod tests {
             (found(present(b'y'), present(b'x'), x, x), Automatic),
             (found(Missing, Missing, x, x), Automatic),
             (found(NotLooked, Missing, x, x), Automatic),
-            (found(present(b'y'), bare(), x, x), OnRequest(RequestReason::NoChecksum)),
-            (found(present(b'y'), present(b'x'), None, x), OnRequest(RequestReason::Records)),
-            (found(present(b'y'), present(b'x'), x, None), OnRequest(RequestReason::Records)),
-            (found(Missing, Missing, x, None), OnRequest(RequestReason::Records)),
-            (found(Missing, Missing, x, y), OnRequest(RequestReason::Records)),
-            (found(present(b'y'), present(b'y'), x, x), OnRequest(RequestReason::ChangedOutside)),
-            (found(present(b'y'), present(b'y'), None, x), OnRequest(RequestReason::ChangedOutside)),
-            (found(present(b'y'), present(b'z'), x, x), OnRequest(RequestReason::Conflict)),
+            (found(present(b'y'), bare(), x, x), Manual(ManualRepairReason::NoChecksum)),
+            (found(present(b'y'), present(b'x'), None, x), Manual(ManualRepairReason::Records)),
+            (found(present(b'y'), present(b'x'), x, None), Manual(ManualRepairReason::Records)),
+            (found(Missing, Missing, x, None), Manual(ManualRepairReason::Records)),
+            (found(Missing, Missing, x, y), Manual(ManualRepairReason::Records)),
+            (found(present(b'y'), present(b'y'), x, x), Manual(ManualRepairReason::ChangedOutside)),
+            (found(present(b'y'), present(b'y'), None, x), Manual(ManualRepairReason::ChangedOutside)),
+            (found(present(b'y'), present(b'z'), x, x), Manual(ManualRepairReason::Conflict)),
             (found(present(b'x'), present(b'y'), x, x), Never),
             (found(NotLooked, present(b'y'), x, x), Never),
             (found(present(b'x'), present(b'x'), x, y), Never),
@@ -235,22 +235,22 @@ mod tests {
     fn a_store_that_is_written_once_or_configured_so_or_has_a_wave_of_damage_waits_for_a_person() {
         let damaged = found(present(b'y'), present(b'x'), Some(b'x'), Some(b'x'));
         for (limits, why) in [
-            (RepairLimits { is_write_once: true, ..AUTOMATIC }, RequestReason::WriteOnce),
-            (RepairLimits { mode: RepairMode::Ask, ..AUTOMATIC }, RequestReason::Mode),
-            (RepairLimits { started_today: MOST_A_DAY, ..AUTOMATIC }, RequestReason::TooMany),
-            (RepairLimits::default(), RequestReason::Mode),
+            (RepairLimits { is_write_once: true, ..AUTOMATIC }, ManualRepairReason::WriteOnce),
+            (RepairLimits { mode: RepairMode::Ask, ..AUTOMATIC }, ManualRepairReason::Mode),
+            (RepairLimits { started_today: MOST_A_DAY, ..AUTOMATIC }, ManualRepairReason::TooMany),
+            (RepairLimits::default(), ManualRepairReason::Mode),
         ] {
-            assert_eq!(start(&damaged, &limits), RepairStart::OnRequest(why));
+            assert_eq!(start(&damaged, &limits), RepairStart::Manual(why));
         }
         // No limit makes automatic what is not.
         let outside = found(present(b'y'), present(b'y'), Some(b'x'), Some(b'x'));
         assert_eq!(
             start(&outside, &RepairLimits { started_today: 0, ..AUTOMATIC }),
-            RepairStart::OnRequest(RequestReason::ChangedOutside)
+            RepairStart::Manual(ManualRepairReason::ChangedOutside)
         );
         // An offer is what counts, whatever the findings are.
         let offers = vec![Offer { remedy: Remedy::WriteToProvider, only_by_asking: false }];
-        assert_eq!(start(&Verdict { offers, ..damaged }, &AUTOMATIC), RepairStart::Never);
+        assert_eq!(start(&CheckVerdict { offers, ..damaged }, &AUTOMATIC), RepairStart::Never);
     }
 
     #[test]
@@ -295,13 +295,13 @@ mod tests {
         }
         assert!("Automatic".parse::<RepairMode>().is_err());
         let all = [
-            RequestReason::ChangedOutside,
-            RequestReason::Conflict,
-            RequestReason::Records,
-            RequestReason::NoChecksum,
-            RequestReason::WriteOnce,
-            RequestReason::TooMany,
-            RequestReason::Mode,
+            ManualRepairReason::ChangedOutside,
+            ManualRepairReason::Conflict,
+            ManualRepairReason::Records,
+            ManualRepairReason::NoChecksum,
+            ManualRepairReason::WriteOnce,
+            ManualRepairReason::TooMany,
+            ManualRepairReason::Mode,
         ];
         assert_eq!(all.map(|why| why.to_string()).into_iter().collect::<BTreeSet<_>>().len(), all.len());
     }

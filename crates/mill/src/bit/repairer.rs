@@ -28,7 +28,7 @@ use super::decide::is_same;
 use super::kept::sighting;
 use super::read_copy::{ReadCopy, is_proven};
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
-use super::verdict::{Fixity, Remedy, Sighting, Verdict};
+use super::verdict::{Fixity, Remedy, Sighting, CheckVerdict};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 
@@ -56,14 +56,14 @@ struct Good {
 }
 
 /// Whether something is a remedy for what is found now: where the mill has started it, only what it may start.
-fn is_possible(remedy: Remedy, verdict: &Verdict, repair: &Repair) -> bool {
+fn is_possible(remedy: Remedy, verdict: &CheckVerdict, repair: &Repair) -> bool {
     if remedy != Remedy::RepairFromCopy {
         return verdict.offers.iter().any(|offer| offer.remedy == remedy);
     }
     let limits = RepairLimits { mode: RepairMode::Automatic, ..RepairLimits::default() };
     match start(verdict, &limits) {
         RepairStart::Automatic => true,
-        RepairStart::OnRequest(_) => !repair.is_automatic,
+        RepairStart::Manual(_) => !repair.is_automatic,
         RepairStart::Never => false,
     }
 }
@@ -302,7 +302,7 @@ impl Repairer {
         task: &TakenTask,
         place: &CheckedSpace,
         item: &Item,
-        (seen, verdict): (&ReadCopy, &Verdict),
+        (seen, verdict): (&ReadCopy, &CheckVerdict),
         end: RepairEnd,
     ) -> Result<Processed, Stop> {
         let store = place.store.name();

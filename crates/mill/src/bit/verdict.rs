@@ -333,7 +333,7 @@ pub struct Offer {
 
 /// What a look at a copy has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CheckVerdict {
     /// How it ended.
     pub result: CheckResult,
     /// What was found. Of a success this is [`CopyFinding::Proven`] alone, of nothing [`CopyFinding::Absent`] alone.
@@ -345,7 +345,7 @@ pub struct Verdict {
     pub offers: Vec<Offer>,
 }
 
-impl Verdict {
+impl CheckVerdict {
     /// Whether nothing is known to be wrong, be it proven or not.
     #[must_use]
     pub fn is_nothing_wrong(&self) -> bool {
@@ -360,7 +360,7 @@ impl Verdict {
 }
 
 /// What is wrong, as a sentence without a full stop; of a success, that nothing is.
-impl fmt::Display for Verdict {
+impl fmt::Display for CheckVerdict {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let findings = self.findings.iter().map(ToString::to_string);
         let words: Vec<_> = match self.result {
@@ -389,7 +389,7 @@ pub enum Next {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// What was found. It counts only where `next` is [`Next::End`].
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// What to do.
     pub next: Next,
 }

@@ -16,7 +16,7 @@ use super::checker::{CheckedSpace, Checker, said};
 use super::item::Ended;
 use super::page::Range;
 use super::policy::ProofPolicy;
-use super::verdict::Verdict;
+use super::verdict::CheckVerdict;
 use crate::account::Account;
 use crate::worker::Lease;
 
@@ -45,7 +45,7 @@ pub enum Said {
     /// So far.
     Progress(Totals),
     /// Something is wrong with an item, in the space as the account names it.
-    Wrong(SpaceName, Key, Verdict),
+    Wrong(SpaceName, Key, CheckVerdict),
     /// An item is not checked: one sentence.
     Unchecked(SpaceName, Key, String),
 }

@@ -11,7 +11,7 @@ use queuekeeper_catalogue::{Catalogue, Error};
 use queuekeeper_store::StoreName;
 
 use super::decisions::{Plan, plan};
-use super::repair::{RepairStart, RequestReason};
+use super::repair::{RepairStart, ManualRepairReason};
 use super::repairer::NO_GOOD_COPY;
 use super::verdict::Remedy;
 use crate::account::Account;
@@ -49,7 +49,7 @@ pub enum WaitReason {
     /// A person: this copy was repaired automatically lately.
     RepairedLately,
     /// A person, for what a repair may not decide by itself.
-    OnRequest(RequestReason),
+    Manual(ManualRepairReason),
     /// A person: no repair by itself is known for what was found.
     NoRepair,
     /// A person: what the check saw cannot be read.
@@ -74,13 +74,13 @@ impl WaitReason {
             Self::NoTask => "no_task",
             Self::Stopped => "stopped",
             Self::RepairedLately => "repaired_lately",
-            Self::OnRequest(RequestReason::ChangedOutside) => "changed_outside",
-            Self::OnRequest(RequestReason::Conflict) => "conflict",
-            Self::OnRequest(RequestReason::Records) => "records",
-            Self::OnRequest(RequestReason::NoChecksum) => "no_checksum",
-            Self::OnRequest(RequestReason::WriteOnce) => "write_once",
-            Self::OnRequest(RequestReason::TooMany) => "too_many",
-            Self::OnRequest(RequestReason::Mode) => "policy",
+            Self::Manual(ManualRepairReason::ChangedOutside) => "changed_outside",
+            Self::Manual(ManualRepairReason::Conflict) => "conflict",
+            Self::Manual(ManualRepairReason::Records) => "records",
+            Self::Manual(ManualRepairReason::NoChecksum) => "no_checksum",
+            Self::Manual(ManualRepairReason::WriteOnce) => "write_once",
+            Self::Manual(ManualRepairReason::TooMany) => "too_many",
+            Self::Manual(ManualRepairReason::Mode) => "policy",
             Self::NoRepair => "no_repair",
             Self::Unreadable => "unreadable",
         }
@@ -204,16 +204,16 @@ impl<'a> Waits<'a> {
                     return Ok(self.by_itself("repairs it from another copy", task, waiting));
                 }
             }
-            RepairStart::OnRequest(RequestReason::TooMany) => {
+            RepairStart::Manual(ManualRepairReason::TooMany) => {
                 let at = task.filter(|open| open.state == TaskState::Waiting).and_then(|open| open.visible);
                 let again =
                     at.filter(|at| *at > self.now).map(|at| format!("The mill checks this again at {}.", moment(at)));
                 let why = format!(
                     "{MOST_A_DAY} repairs were started automatically in {store} within 24 hours, which is the limit."
                 );
-                (WaitReason::OnRequest(RequestReason::TooMany), why, again.unwrap_or_default())
+                (WaitReason::Manual(ManualRepairReason::TooMany), why, again.unwrap_or_default())
             }
-            RepairStart::OnRequest(why) => (WaitReason::OnRequest(why), on_request(why, store, account), String::new()),
+            RepairStart::Manual(why) => (WaitReason::Manual(why), manual(why, store, account), String::new()),
             RepairStart::Never => {
                 let why = "The mill has no automatic repair for this.".to_owned();
                 (WaitReason::NoRepair, why, String::new())
@@ -320,35 +320,35 @@ fn stopped(stops: &[&RepairStop]) -> (String, String) {
 }
 
 /// Why a person has to ask for a repair.
-fn on_request(why: RequestReason, store: &StoreName, account: &Account) -> String {
+fn manual(why: ManualRepairReason, store: &StoreName, account: &Account) -> String {
     let name = &account.name;
     match why {
-        RequestReason::Mode => {
+        ManualRepairReason::Mode => {
             format!(
                 "Repairs in {store} are started by an operator, because the account {name} does not have repair: automatic there."
             )
         }
-        RequestReason::WriteOnce => {
+        ManualRepairReason::WriteOnce => {
             format!(
                 "The account {name} declares {store} as write_once, so the mill does not repair copies there automatically."
             )
         }
-        RequestReason::ChangedOutside => {
+        ManualRepairReason::ChangedOutside => {
             "Another program changed the content, perhaps on purpose, so the mill does not repair it automatically."
                 .to_owned()
         }
-        RequestReason::Conflict => {
+        ManualRepairReason::Conflict => {
             "The observations contradict each other, so the mill does not repair the copy automatically.".to_owned()
         }
-        RequestReason::Records => {
+        ManualRepairReason::Records => {
             "Content index and audit log disagree, so the mill does not repair the copy automatically.".to_owned()
         }
-        RequestReason::NoChecksum => {
+        ManualRepairReason::NoChecksum => {
             format!(
                 "The store {store} keeps no checksum that confirms the records, so the mill does not repair the copy automatically."
             )
         }
-        RequestReason::TooMany => ended(why.to_string()),
+        ManualRepairReason::TooMany => ended(why.to_string()),
     }
 }
 

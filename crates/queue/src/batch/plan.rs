@@ -10,6 +10,7 @@ use crate::item::ItemChange;
 use crate::lock::Pause;
 use crate::path::Path;
 use crate::state::{BatchState, JobOutcome};
+use crate::time::moment;
 use crate::transaction::Transaction;
 
 /// A change of a batch that an operator requests, ready to be committed or to be shown.
@@ -53,7 +54,7 @@ impl Queue {
         }
         match &plan.hold {
             Some(hold) if !even_if_held => {
-                let reason = format!("its collection is held by {} since {}", hold.lock.path, hold.since);
+                let reason = format!("its collection is held by {} since {}", hold.lock.path, moment(hold.since));
                 Err(Error::Invalid { path: Path::Batch(batch.id), reason })
             }
             Some(_) | None => Ok(plan),

@@ -19,7 +19,7 @@ use zookeeper_client::MultiReadResult;
 use super::line::Trailer;
 use super::query::{DumpPath, Query, QueryResult, Reading};
 use super::redact::Redaction;
-use crate::error::{Cause, Error};
+use crate::error::{RequestFailure, Error};
 use crate::handle::Queue;
 use crate::pace::{ANSWER_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT};
 use crate::path::Path;
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Sends the request at once; awaiting it gives its answers.
-    fn request(&self, number: u64) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, Cause>)> + use<'a> {
+    fn request(&self, number: u64) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, RequestFailure>)> + use<'a> {
         let (queries, _) = &self.in_flight[&number];
         let mut reader = self.queue.client().new_multi_reader();
         let added = queries.iter().try_for_each(|query| query.add(&mut reader));
@@ -259,7 +259,7 @@ impl<'a> Walk<'a> {
         async move {
             let answers = match added {
                 Ok(()) => queue.within(request).await,
-                Err(error) => Err(Cause::Client(error)),
+                Err(error) => Err(RequestFailure::Client(error)),
             };
             (number, answers)
         }
@@ -291,7 +291,7 @@ impl<'a> Walk<'a> {
                 let next = query.take(&mut answers, self.redaction, &mut self.counts);
                 let next = next.map_err(|(path, error)| Error::Read {
                     path: Path::parse_whole(&path),
-                    cause: Cause::Client(error),
+                    cause: RequestFailure::Client(error),
                 })?;
                 for next in next {
                     match (entries.back_mut(), Entry::from(next)) {

@@ -46,7 +46,7 @@ impl FaultFinding<'_> {
 
 impl std::fmt::Debug for FaultFinding<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Finding")
+        f.debug_struct("FaultFinding")
             .field("fault", &self.fault)
             .field("how", &self.how)
             .field("fix", &self.fix)

@@ -2,7 +2,7 @@
 
 use super::LoadError;
 use super::limits::{CREATION_BYTES, SERVER_LIMIT_BYTES};
-use crate::error::{Cause, ConflictKind, Error};
+use crate::error::{RequestFailure, ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};
@@ -100,7 +100,7 @@ impl Queue {
         let bytes = data.len() + path.to_string().len() + self.operation_overhead() + CREATION_BYTES;
         let failed = |cause| Error::Commit { operation: format!("create {path}"), cause };
         if bytes > SERVER_LIMIT_BYTES {
-            return Err(failed(Cause::TooLarge { bytes, limit: SERVER_LIMIT_BYTES }).into());
+            return Err(failed(RequestFailure::TooLarge { bytes, limit: SERVER_LIMIT_BYTES }).into());
         }
         let options = zookeeper_client::CreateMode::Persistent.with_acls(self.acls());
         let name = path.to_string();

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use zookeeper_client::Stat;
 
 use super::{Lock, OURS, Unlocked};
-use crate::error::{Cause, ConflictKind, Error};
+use crate::error::{RequestFailure, ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::transaction::{Committed, Transaction};
@@ -166,7 +166,7 @@ impl Queue {
             self.commit(transaction).await
         };
         // Another client changed it. Whether that was after our change, the end of the lock may show.
-        let is_overtaken = matches!(result, Err(Error::Unknown { cause: Cause::ChangedSince, .. }));
+        let is_overtaken = matches!(result, Err(Error::Unknown { cause: RequestFailure::ChangedSince, .. }));
         let ended = pending.0.lock().as_ref().and_then(|unconfirmed| unconfirmed.ended.clone());
         if let Some((written, ended)) = written.zip(ended).filter(|_| is_overtaken) {
             match self.resolve_change(&written, Some(&ended)).await? {

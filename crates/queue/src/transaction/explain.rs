@@ -3,7 +3,7 @@
 use zookeeper_client::Stat;
 
 use super::{CommitError, Operation};
-use crate::error::{Cause, ConflictKind, Error};
+use crate::error::{RequestFailure, ConflictKind, Error};
 use crate::handle::{Queue, instant};
 use crate::lock::holder;
 use crate::path::{LockFolder, Path};
@@ -43,7 +43,7 @@ fn explanation(operation: &Operation, reason: zookeeper_client::Error, found: Op
         (Reason::NoNode | Reason::BadVersion, None) => return Error::Missing(path),
         (Reason::NodeExists, None) | (Reason::NoNode, Some(_)) => ConflictKind::Moved,
         (Reason::NotEmpty, _) => ConflictKind::NotEmpty,
-        (reason, _) => return Error::Commit { operation: operation.to_string(), cause: Cause::Client(reason) },
+        (reason, _) => return Error::Commit { operation: operation.to_string(), cause: RequestFailure::Client(reason) },
     };
     Error::conflict(path, kind)
 }
@@ -182,7 +182,7 @@ mod tests {
         let children = explained(&delete("/jobs", None), Reason::NotEmpty, Some(stat()));
         assert_eq!(children, "/jobs has children that should not be there");
         let denied = explanation(&delete("/jobs", None), Reason::NoAuth, Some(stat()));
-        let (operation, cause) = ("delete /jobs".to_owned(), Cause::Client(Reason::NoAuth));
+        let (operation, cause) = ("delete /jobs".to_owned(), RequestFailure::Client(Reason::NoAuth));
         assert_eq!(denied, Error::Commit { operation, cause });
     }
 

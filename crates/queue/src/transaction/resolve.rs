@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zookeeper_client::Stat;
 
 use super::{CommitError, Committed, Operation, Transaction};
-use crate::error::{Cause, Error};
+use crate::error::{RequestFailure, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 
@@ -22,7 +22,7 @@ impl Queue {
     ///
     /// A client sends its requests in order, and a server that takes a session back drops its old connection, so once
     /// a `sync` was answered the commit has happened or never will.
-    pub(super) async fn resolve(&self, transaction: &Transaction, cause: Cause) -> Result<Committed, CommitError> {
+    pub(super) async fn resolve(&self, transaction: &Transaction, cause: RequestFailure) -> Result<Committed, CommitError> {
         let operation = transaction.title();
         // An error that the server itself sent for the whole request leaves no doubt.
         if !leaves_doubt(&cause) {
@@ -45,7 +45,7 @@ impl Queue {
                 Ok(Committed { stats: transaction.operations.iter().map(stat).collect(), recovered: true })
             }
             CommitOutcome::NotDone => Err(CommitError::NotDone { operation, cause }),
-            CommitOutcome::Unclear => Err(CommitError::Unknown { operation, cause: Cause::ChangedSince }),
+            CommitOutcome::Unclear => Err(CommitError::Unknown { operation, cause: RequestFailure::ChangedSince }),
         }
     }
 
@@ -85,17 +85,17 @@ type Nodes<'a> = BTreeMap<&'a Path, Option<(Vec<u8>, Stat)>>;
 
 /// Why the znodes could not be read.
 enum InspectError {
-    Sync(Cause),
+    Sync(RequestFailure),
     Read(Error),
 }
 
 /// Whether a commit that ended so may have been done.
-fn leaves_doubt(cause: &Cause) -> bool {
+fn leaves_doubt(cause: &RequestFailure) -> bool {
     use zookeeper_client::Error as E;
     match cause {
-        Cause::TimedOut(_) | Cause::ChangedSince => true,
-        Cause::TooLarge { .. } => false,
-        Cause::Client(error) => !matches!(
+        RequestFailure::TimedOut(_) | RequestFailure::ChangedSince => true,
+        RequestFailure::TooLarge { .. } => false,
+        RequestFailure::Client(error) => !matches!(
             error,
             E::NoAuth | E::InvalidAcl | E::BadArguments(_) | E::NotReadOnly | E::Unimplemented | E::Throttled
         ),
@@ -279,13 +279,13 @@ mod tests {
     fn only_a_refusal_of_the_whole_request_leaves_no_doubt() {
         use zookeeper_client::Error as E;
         for (cause, expected) in [
-            (Cause::TimedOut(std::time::Duration::from_secs(1)), true),
-            (Cause::ChangedSince, true),
-            (Cause::Client(E::ConnectionLoss), true),
-            (Cause::Client(E::SessionExpired), true),
-            (Cause::Client(E::NoAuth), false),
-            (Cause::Client(E::BadArguments(&"path")), false),
-            (Cause::TooLarge { bytes: 2, limit: 1 }, false),
+            (RequestFailure::TimedOut(std::time::Duration::from_secs(1)), true),
+            (RequestFailure::ChangedSince, true),
+            (RequestFailure::Client(E::ConnectionLoss), true),
+            (RequestFailure::Client(E::SessionExpired), true),
+            (RequestFailure::Client(E::NoAuth), false),
+            (RequestFailure::Client(E::BadArguments(&"path")), false),
+            (RequestFailure::TooLarge { bytes: 2, limit: 1 }, false),
         ] {
             assert_eq!(leaves_doubt(&cause), expected, "{cause}");
         }

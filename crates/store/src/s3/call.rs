@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::error::Operation;
 use crate::limit::Turn;
-use crate::metrics::RequestOutcome;
+use crate::metrics::StoreRequestOutcome;
 use crate::retry::Attempts;
 use crate::s3::Inner;
 use crate::s3::failure::{Failure, Repeat};
@@ -153,7 +153,7 @@ impl Inner {
             Ok(Ok(answer)) => {
                 self.is_announced.store(false, Ordering::Relaxed);
                 turn.succeeded();
-                self.metrics.request(call.operation, RequestOutcome::Ok, began.elapsed());
+                self.metrics.request(call.operation, StoreRequestOutcome::Ok, began.elapsed());
                 return Ok(answer);
             }
             Ok(Err(error)) => Failure::of(&error, &self.target),
@@ -165,10 +165,10 @@ impl Inner {
             Repeat::Never | Repeat::Transient => drop(turn),
         }
         let outcome = match (&failure.repeat, failure.status) {
-            (Repeat::Transient | Repeat::Busy, _) => RequestOutcome::Unavailable,
-            (Repeat::Never, Some(404)) => RequestOutcome::NotFound,
-            (Repeat::Never, Some(412)) => RequestOutcome::Precondition,
-            (Repeat::Never, _) => RequestOutcome::Refused,
+            (Repeat::Transient | Repeat::Busy, _) => StoreRequestOutcome::Unavailable,
+            (Repeat::Never, Some(404)) => StoreRequestOutcome::NotFound,
+            (Repeat::Never, Some(412)) => StoreRequestOutcome::Precondition,
+            (Repeat::Never, _) => StoreRequestOutcome::Refused,
         };
         self.metrics.request(call.operation, outcome, began.elapsed());
         Err(failure)

@@ -1,6 +1,6 @@
 //! The bar below the list of jobs: an action on the selected ones, or on all that match.
 
-use crate::actions::{ActionKind, ActionSpec, Parameter, Role, TakenParameter, TargetKind};
+use crate::actions::{ActionKind, ActionSpec, Parameter, Role, AcceptedParameter, TargetKind};
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::query::Parameters as _;
@@ -112,7 +112,7 @@ impl Bar {
         let specs = TargetKind::Job.actions().iter().filter(|spec| role >= spec.role);
         let actions = specs.map(|spec| {
             let taken = || spec.offers().filter(|takes| takes.parameter.spec().is_for_lists);
-            let input = |takes: &TakenParameter| {
+            let input = |takes: &AcceptedParameter| {
                 let text = attempt.map(|attempt| attempt.text(takes.parameter)).unwrap_or_default();
                 let input = ParameterInput::new(takes, InputOf::Bar, text);
                 ParameterInput { wrong: wrong(Field::Parameter(takes.parameter)), ..input }

@@ -7,7 +7,7 @@ use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskOutcome, TaskQueue};
 use queuekeeper_mill::bit::checker::Checker;
-use queuekeeper_mill::bit::repair::{RepairMode, RequestReason};
+use queuekeeper_mill::bit::repair::{RepairMode, ManualRepairReason};
 use queuekeeper_mill::bit::requested::{RemedyRequest, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::bit::waits::{Wait, WaitReason, Waits};
@@ -39,10 +39,10 @@ on_all! {
         let automatic = checker(&world, &limits(RepairMode::Automatic, false));
         find(&world, &asks, "a").await;
         let policy = wait(&world, &asks, "a").await;
-        assert_is(&policy, WaitReason::OnRequest(RequestReason::Mode), "does not have repair: automatic", "", true);
+        assert_is(&policy, WaitReason::Manual(ManualRepairReason::Mode), "does not have repair: automatic", "", true);
         let once = checker(&world, &limits(RepairMode::Automatic, true));
         let once = wait(&world, &once, "a").await;
-        assert_is(&once, WaitReason::OnRequest(RequestReason::WriteOnce), "as write_once", "", true);
+        assert_is(&once, WaitReason::Manual(ManualRepairReason::WriteOnce), "as write_once", "", true);
         let worker = wait(&world, &automatic, "a").await;
         assert_is(&worker, WaitReason::Worker, "repairs it from another copy automatically: its task waits in bit-error", "It continues as soon as", true);
         world.catalogue.stop_repairs(None, "ada", "a bad firmware").await.unwrap();
@@ -86,7 +86,7 @@ on_all! {
             world.tamper(more.to_owned()).await;
         }
         let many = wait(&world, &automatic, "a").await;
-        assert_is(&many, WaitReason::OnRequest(RequestReason::TooMany), "10 repairs were started automatically in", "", true);
+        assert_is(&many, WaitReason::Manual(ManualRepairReason::TooMany), "10 repairs were started automatically in", "", true);
         world.tamper("DELETE FROM repairs".to_owned()).await;
         world.tamper("DELETE FROM tasks WHERE kind = 'BIT_ERROR'".to_owned()).await;
         let no_task = wait(&world, &automatic, "a").await;

@@ -1,7 +1,68 @@
-//! The kinds of causes: the name of each, what it comes to, and its headline.
+//! Why something moves or does not: each kind of cause with its name, what it comes to, and its headline.
+
+use jiff::Timestamp;
 
 use super::Verdict;
+use crate::mirror::FoundFault;
 use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
+
+/// How many paths a cause names at most.
+pub(super) const ITEMS: usize = 5;
+
+/// One reason why something moves or does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Which.
+    pub kind: CauseKind,
+    /// What is the case, in a sentence with its figures. Znodes' texts in it are cut and escaped, but for markup.
+    pub sentence: String,
+    /// What shows it and what follows from it, likewise; empty where there is no more to say.
+    pub evidence: String,
+    /// What repairs it; `None` where nothing has to be repaired.
+    pub fix: Option<&'static str>,
+    /// Since when, by our own clock.
+    pub since: Option<Timestamp>,
+    /// Znodes to look at, at most five.
+    pub items: Vec<Path>,
+    /// How many more there are.
+    pub more: u64,
+}
+
+impl Cause {
+    pub(super) fn new(kind: CauseKind, sentence: impl Into<String>) -> Self {
+        let (evidence, items) = (String::new(), Vec::new());
+        Self { kind, sentence: sentence.into(), evidence, fix: None, since: None, items, more: 0 }
+    }
+
+    pub(super) fn evidence(self, evidence: impl Into<String>) -> Self {
+        Self { evidence: evidence.into(), ..self }
+    }
+
+    pub(super) fn fix(self, fix: &'static str) -> Self {
+        Self { fix: Some(fix), ..self }
+    }
+
+    pub(super) fn since(self, since: Option<Timestamp>) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Names these of `all` items.
+    pub(super) fn items(self, items: impl IntoIterator<Item = Path>, all: u64) -> Self {
+        let items: Vec<_> = items.into_iter().take(ITEMS).collect();
+        let more = all.saturating_sub(items.len() as u64);
+        Self { items, more, ..self }
+    }
+
+    /// A fault in its own words.
+    pub(super) fn of_fault(found: &FoundFault) -> Self {
+        Self::new(CauseKind::Fault(found.fault), found.how)
+            .evidence(found.effect)
+            .fix(found.fix)
+            .since(Some(found.since))
+            .items(found.nodes.iter().cloned(), found.nodes.len() as u64)
+    }
+}
 
 /// What is the same wherever a cause of a kind is found.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +92,9 @@ macro_rules! kinds {
         impl CauseKind {
             /// The names of all kinds but the faults, whose names are their own.
             pub const LABELS: &'static [&'static str] = &[$($label),+];
+
+            #[cfg(test)]
+            const WITHOUT_FAULTS: &'static [Self] = &[$(Self::$kind),+];
 
             fn spec(self) -> CauseSpec {
                 match self {
@@ -142,4 +206,32 @@ kinds! {
     JobsStopped "jobs_stopped" Stopped, batch "It is waiting for jobs in a state that is stuck.";
     /// All jobs of the batch are done, and its report is due.
     ReportDue "report_due" Waiting, batch "It is waiting for its report.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_has_a_headline_for_each_cause_that_it_can_have() {
+        let of_no_job = [
+            // Their headlines have the name of the state.
+            CauseKind::Failed,
+            CauseKind::HeadBlocked,
+            CauseKind::NoWorkers,
+            // Causes of states and batches.
+            CauseKind::Flowing,
+            CauseKind::Empty,
+            CauseKind::WaitsForOperator,
+            CauseKind::WaitingForRoom,
+            CauseKind::BatchAtRest,
+            CauseKind::JobsToDo,
+            CauseKind::JobsHeld,
+            CauseKind::JobsStopped,
+            CauseKind::ReportDue,
+        ];
+        for kind in CauseKind::WITHOUT_FAULTS {
+            assert_eq!(kind.headline_of_job().is_none(), of_no_job.contains(kind), "{kind:?}");
+        }
+    }
 }

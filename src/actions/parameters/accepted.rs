@@ -4,7 +4,7 @@ use super::Parameter;
 
 /// A parameter that an action takes.
 #[derive(Clone, Copy, Debug)]
-pub struct TakenParameter {
+pub struct AcceptedParameter {
     /// The parameter.
     pub parameter: Parameter,
     /// Whether it is offered on pages and on the command line, and not by the API alone.
@@ -15,7 +15,7 @@ pub struct TakenParameter {
     pub help: &'static str,
 }
 
-impl TakenParameter {
+impl AcceptedParameter {
     /// A parameter, whose row has its texts.
     pub(in crate::actions) const fn value(parameter: Parameter) -> Self {
         Self { parameter, is_offered: true, label: "", help: "" }
