@@ -46,10 +46,7 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
     let (at, class, words) = match job.state {
         Some(JobState::Failed) => (Some(JobState::failed_in(job.last_successful)), "failed", "failed here"),
         Some(JobState::Held) => (Some(JobState::Pending), "held", "held here"),
-        // From where it was deleted is known only of a job that had got somewhere.
-        Some(JobState::Deleted) => {
-            (job.last_successful.map(|last| JobState::failed_in(Some(last))), "deleted", "deleted here")
-        }
+        Some(JobState::Deleted) => (deleted_in(known), "deleted", "deleted here"),
         None => (None, "", ""),
         Some(state) => (Some(state), "here", "is here"),
     };
@@ -64,7 +61,7 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
             Some(position) if index < position => ("past", "done"),
             Some(position) if index == position => (class, words),
             Some(_) if job.state == Some(JobState::Deleted) => ("", "not reached"),
-            None if job.state.is_none_or(|state| state == JobState::Deleted) => ("", "not known"),
+            None if job.state.is_none_or(|state| state == JobState::Deleted) => ("", "unknown"),
             Some(_) | None => ("", "to come"),
         };
         // Where it failed or is held it is no more: since when, its state says.
@@ -73,6 +70,15 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
         Step { name: state.name(), class, time, words }
     };
     path.iter().enumerate().map(step).collect()
+}
+
+/// Where a job was deleted, by its history or its last successful state; `None` where neither says it.
+fn deleted_in(known: &Known) -> Option<JobState> {
+    let deleted = known.past.iter().rev().filter_map(moved).find(|(_, _, to)| *to == Some(JobState::Deleted));
+    match deleted.and_then(|(_, from, _)| from) {
+        Some(JobState::Pending | JobState::Held) => Some(JobState::Pending),
+        Some(_) | None => known.job.last_successful.map(|last| JobState::failed_in(Some(last))),
+    }
 }
 
 /// How long it was last in a state, if that was observed.
@@ -226,7 +232,7 @@ mod tests {
             ]
         );
         let deleted = |last| Timeline::new(&known(JobState::Deleted, last, Vec::new()), Vec::new(), at(1_000)).steps;
-        assert!(deleted(None).iter().all(|step| step.class.is_empty() && step.words == "not known"));
+        assert!(deleted(None).iter().all(|step| step.class.is_empty() && step.words == "unknown"));
         let steps = deleted(Some(JobState::Estimating));
         let steps: Vec<_> = steps.iter().map(|step| (step.name, step.class, step.words)).collect();
         assert_eq!(
@@ -237,6 +243,11 @@ mod tests {
                 ("Downloading", "", "not reached"),
             ]
         );
+        // It had begun again before it was held and deleted.
+        let past = vec![moved(900, JobState::Held, JobState::Deleted)];
+        let last = Some(JobState::Downloading);
+        let steps = Timeline::new(&known(JobState::Deleted, last, past), Vec::new(), at(1_000)).steps;
+        assert_eq!((steps[0].class, steps[1].words), ("deleted", "not reached"));
     }
 
     #[test]
