@@ -53,7 +53,7 @@ pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
 pub(crate) use parameters::action_parameters;
 pub use parameters::{
-    ActionParameters, Argument, Input, InputWords, Parameter, ParameterSpec, ParameterValue, AcceptedParameter,
+    AcceptedParameter, ActionParameters, Argument, Input, InputWords, Parameter, ParameterSpec, ParameterValue,
     WrittenParameters, WrongValue,
 };
 pub use precondition::Precondition;

@@ -207,7 +207,8 @@ async fn run_in(
         config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
     }
     config.mill = Some(accounts);
-    config.storage = Some(config::Storage { path: services.working.root().to_owned(), threshold: storage::THRESHOLD });
+    config.storage =
+        Some(config::StorageConfig { path: services.working.root().to_owned(), threshold: storage::THRESHOLD });
     // Everything is faster here than in production.
     config.mirror.stalled_after = world.pace.time(STALLED_SECONDS).min(Mirror::STALLED_AFTER);
     config.web.loopback = Some(Loopback { role: Role::Admin, notice: NOTICE });

@@ -16,8 +16,6 @@ mod tests;
 mod verdict;
 mod why;
 
-use jiff::Timestamp;
-
 pub use batch::diagnose_batch;
 pub use cause::{Cause, CauseKind};
 pub use forecast::Forecast;

@@ -54,8 +54,8 @@ pub async fn serve(config: Config, listeners: Vec<TcpListener>, shutdown: &Cance
 
 /// The volume of the configuration; `None` if it has none.
 #[must_use]
-pub fn volume(config: &Config) -> Option<working_storage::WorkingStorage> {
-    config.storage.clone().map(|volume| working_storage::WorkingStorage::new(volume.path, volume.threshold))
+pub fn volume(config: &Config) -> Option<working_storage::MeasuredStorage> {
+    config.storage.clone().map(|volume| working_storage::MeasuredStorage::new(volume.path, volume.threshold))
 }
 
 /// What a server has besides the queue's pages.
@@ -88,7 +88,7 @@ impl Beside {
 /// # Errors
 /// As [`serve`].
 pub async fn serve_with(
-    volume: Option<working_storage::WorkingStorage>,
+    volume: Option<working_storage::MeasuredStorage>,
     config: Config,
     listeners: Vec<TcpListener>,
     beside: Beside,

@@ -25,7 +25,7 @@ use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
 use crate::config;
 use crate::metrics::http::Known;
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::Store;
 
 pub use self::several::Several;
@@ -59,7 +59,7 @@ impl State {
     pub fn new(
         config: config::Config,
         store: Store,
-        storage: Option<WorkingStorage>,
+        storage: Option<MeasuredStorage>,
         actions: Option<Actions>,
         registry: Registry,
     ) -> Self {

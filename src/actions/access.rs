@@ -90,8 +90,8 @@ impl AccessRequests {
     ///
     /// # Errors
     /// Why it is refused.
-    pub async fn make(&self, request: &AccessRequest, actor: &Actor) -> Result<MadeRequest, Refusal> {
-        let mut wanted = request.check()?;
+    pub async fn make(&self, access: &AccessRequest, actor: &Actor) -> Result<MadeRequest, Refusal> {
+        let mut wanted = access.check()?;
         let shared = &self.actions.shared;
         let queue = shared.queue_of(&self.catalogue).await?;
         let (began, now, id) = (Instant::now(), Timestamp::now(), ActionId::new(Timestamp::now()));

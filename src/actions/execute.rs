@@ -163,7 +163,14 @@ impl Shared {
         let (before, after) = prepared.values();
         let warnings = prepared.warnings.clone();
         let detail = prepared.steps.is_empty().then(|| NOT_PRESENT.to_owned());
-        let mut outcome = ActionOutcome { before: before.clone(), after, version: None, warnings, detail, ..ActionOutcome::default() };
+        let mut outcome = ActionOutcome {
+            before: before.clone(),
+            after,
+            version: None,
+            warnings,
+            detail,
+            ..ActionOutcome::default()
+        };
         // A deletion passes over each job twice: marking it, and then removing it.
         let passes = prepared.steps.iter().filter(|step| matches!(step, Step::Many(_) | Step::ThenPurge(_))).count();
         let mut pass = 0;

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::state::JobState;
 
+mod accepted;
 pub(super) mod check;
 mod input;
-mod accepted;
 mod value;
 
-pub use input::{Argument, Input, InputWords};
 pub use accepted::AcceptedParameter;
+pub use input::{Argument, Input, InputWords};
 use value::{PRIORITIES, resumable};
 pub use value::{ParameterValue, WrongValue};
 

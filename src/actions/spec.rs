@@ -2,7 +2,7 @@
 
 use super::actor::Role;
 use super::kind::ActionKind;
-use super::parameters::{Parameter, AcceptedParameter};
+use super::parameters::{AcceptedParameter, Parameter};
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// A row of the table: an action on one kind of target.

@@ -8,7 +8,7 @@ use super::actor::Role;
 use super::actor::Role::{Admin, Operator};
 use super::kind::ActionKind;
 use super::parameters::check::ValueFor as _;
-use super::parameters::{ActionParameters, Parameter, AcceptedParameter};
+use super::parameters::{AcceptedParameter, ActionParameters, Parameter};
 use super::refusal::Refusal;
 use super::spec::{ActionSpec, Applies};
 use super::target::{Target, TargetKind};

@@ -336,13 +336,7 @@ impl Shared {
     }
 
     /// Counts, logs and records the outcome of a decision.
-    pub(super) async fn record_decision(
-        &self,
-        decision: &Decision,
-        outcome: AlertOutcome,
-        why: &str,
-        now: Timestamp,
-    ) {
+    pub(super) async fn record_decision(&self, decision: &Decision, outcome: AlertOutcome, why: &str, now: Timestamp) {
         self.metrics.count(outcome);
         self.logged.lock().remove(&format!("decision {}", decision.name()));
         tracing::info!(rule = decision.rule, alert = decision.cause.alert, outcome = outcome.label(), "{why}");

@@ -15,7 +15,7 @@ use super::serve::faults::FaultArgs;
 use super::{UsageError, ZooKeeperArgs};
 use crate::actions::Clock;
 use crate::config::Mirror;
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{self, LoadError, Measured};
 use crate::views::Source;
 use crate::views::show::brief;
@@ -147,7 +147,7 @@ impl Link {
 /// The source of views without rules that are at work here.
 pub(super) fn source<'a>(
     store: &'a mirror::Store,
-    storage: Option<&'a WorkingStorage>,
+    storage: Option<&'a MeasuredStorage>,
     config: &'a queuekeeper_zookeeper::Config,
 ) -> Source<'a> {
     let stalled_after = Mirror::STALLED_AFTER;

@@ -15,7 +15,7 @@ use super::serve::volume::VolumeArgs;
 use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, Rules, RulesStatus, foreign};
 use crate::config::{ConfigFile, PrometheusDuration};
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use crate::views::mill::open_bit_errors;
@@ -62,7 +62,8 @@ impl StatusArgs {
 
     async fn once(self, file: Option<&ConfigFile>) -> anyhow::Result<()> {
         let (rules, bit_errors) = (file.map(ConfigFile::rules), bit_errors(file).await);
-        let volume = self.volume.clone().volume().map(|volume| WorkingStorage::measured(volume.path, volume.threshold));
+        let volume =
+            self.volume.clone().volume().map(|volume| MeasuredStorage::measured(volume.path, volume.threshold));
         let (found, now) = self
             .client
             .ask(async |link| {

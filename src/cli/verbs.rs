@@ -7,7 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 use super::{UsageError, headings};
 use crate::actions::{
-    Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, AcceptedParameter, Target, TargetKind,
+    AcceptedParameter, Action, ActionKind, ActionOn, ActionParameters, ActionSpec, Argument, Parameter, Target,
+    TargetKind,
 };
 
 /// The actions on a kind of target, as values of an argument.

@@ -7,7 +7,7 @@ use queuekeeper_ingest::services::Services;
 use queuekeeper_ingest::working::WorkingStorage;
 
 use super::collections::MIB;
-use crate::metrics::working_storage::{Space, WorkingStorage};
+use crate::metrics::working_storage::{MeasuredStorage, Space};
 
 /// Its usual size: five large objects fit below the threshold.
 pub(super) const SIZE_BYTES: u64 = 96 * MIB;
@@ -22,8 +22,8 @@ pub(super) const THRESHOLD: f64 = 0.8;
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// What the server exports of it: it has no file system to itself that could be asked.
-pub(super) fn exported(storage: &WorkingStorage) -> std::io::Result<WorkingStorage> {
-    let exported = WorkingStorage::reported(THRESHOLD);
+pub(super) fn exported(storage: &WorkingStorage) -> std::io::Result<MeasuredStorage> {
+    let exported = MeasuredStorage::reported(THRESHOLD);
     exported.report(measured(storage)?);
     Ok(exported)
 }
@@ -34,7 +34,7 @@ fn measured(storage: &WorkingStorage) -> std::io::Result<Space> {
 }
 
 /// Measures it again and again; never returns.
-pub(super) async fn measure(services: Arc<Services>, exported: WorkingStorage) {
+pub(super) async fn measure(services: Arc<Services>, exported: MeasuredStorage) {
     loop {
         tokio::time::sleep(PERIOD).await;
         let working = services.working.clone();

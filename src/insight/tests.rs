@@ -6,14 +6,16 @@ mod waiting;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::mirror::{
-    Backlog, BatchContext, BatchSituation, Granted, Holding, JobSituation, Pace, PauseSituation, Pool, QueueHead,
-    QueuePosition, StateFlow, StateSituation, Volume,
+    Backlog, BatchContext, BatchSituation, FoundFault, Granted, Holding, JobSituation, Pace, PauseSituation, Pool,
+    QueueHead, QueuePosition, StateFlow, StateSituation, Volume,
 };
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
-use queuekeeper_queue::path::{BatchNode, EntryName, JobNode};
+use queuekeeper_queue::path::{BatchNode, EntryName, JobNode, Path};
 use queuekeeper_queue::record::{BatchWait, Retry};
 use queuekeeper_queue::state::{BatchState, JobOutcome, JobState};
 

@@ -9,7 +9,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry;
 
 use super::encode::Families;
-use super::working_storage::{self, Space, WorkingStorage};
+use super::working_storage::{self, MeasuredStorage, Space};
 use crate::mirror::{Freshness, LargestCollections, Store, Summary};
 use queuekeeper_queue::fault::FaultLimit;
 
@@ -27,7 +27,7 @@ pub struct QueueMetrics {
     /// The image.
     pub store: Store,
     /// The volume that the daemons work on, where it can be seen from here.
-    pub storage: Option<WorkingStorage>,
+    pub storage: Option<MeasuredStorage>,
     /// The queue's own series are left out after the image was stale for this time.
     pub drop_after: Duration,
     /// How many collections get series of their own; 0 for none at all.

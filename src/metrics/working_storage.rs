@@ -27,7 +27,7 @@ const STALE_AFTER: Duration = Duration::from_mins(1);
 
 /// The volume and what is known of it; clones share it.
 #[derive(Clone, Debug)]
-pub struct WorkingStorage {
+pub struct MeasuredStorage {
     /// `None` where its owner sets how full it is, and no file system is read.
     path: Option<Arc<Path>>,
     threshold: f64,
@@ -80,7 +80,7 @@ impl Space {
     }
 }
 
-impl WorkingStorage {
+impl MeasuredStorage {
     /// The volume that holds `path`; `threshold` is the part of it, 0 to 1, above which the daemons keep jobs back.
     #[must_use]
     pub fn new(path: PathBuf, threshold: f64) -> Self {
@@ -242,7 +242,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reported_volume_does_not_age() {
-        let storage = WorkingStorage::reported(0.8);
+        let storage = MeasuredStorage::reported(0.8);
         assert_eq!(storage.space(), None);
         let space = Space { size_bytes: 100, free_bytes: 40 };
         storage.report(space);
@@ -253,7 +253,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_exported_until_it_is_old_and_a_failure_takes_it_back() {
         let here = tempfile::tempdir().unwrap();
-        let storage = WorkingStorage::new(here.path().to_owned(), 0.8);
+        let storage = MeasuredStorage::new(here.path().to_owned(), 0.8);
         assert_eq!(storage.space(), None);
         let shutdown = CancellationToken::new();
         assert_eq!(storage.problem(), None);

@@ -20,7 +20,7 @@ pub use self::writer::Writer;
 use super::clock::{Moment, Offset};
 use super::failures::{FailureGroup, FailureKey};
 use super::faults::FoundFault;
-use super::find::{JobQuery, FoundPage};
+use super::find::{FoundPage, JobQuery};
 use super::freshness::Freshness;
 use super::history::{Flow, History, Rates, Record};
 use super::image::{Batch, FaultQuery, Grant, Image, Job, Lock, Process, Request, TextMatches};

@@ -32,7 +32,7 @@ impl ServedQueue {
     /// When the audit trail cannot be opened.
     pub(super) fn start(
         config: &Config,
-        volume: Option<&working_storage::WorkingStorage>,
+        volume: Option<&working_storage::MeasuredStorage>,
         tasks: &mut Tasks,
         registry: &mut Registry,
     ) -> anyhow::Result<Self> {
@@ -91,7 +91,7 @@ impl ServedQueue {
         tasks.spawn("the actions", |shutdown| async { Ok(runner.run(sessions, shutdown).await?) });
 
         let (space, counted) = (volume.cloned(), alerts::Metrics::register(registry));
-        let space = move || space.as_ref().and_then(working_storage::WorkingStorage::left_bytes);
+        let space = move || space.as_ref().and_then(working_storage::MeasuredStorage::left_bytes);
         let rules = config.file.as_ref().map(|file| file.rules().clone()).unwrap_or_default();
         let alerts = Alerts::new(store.clone(), space, actions.clone(), coordination, rules, counted);
         let alerts = match deployment {

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn what_belongs_to_one_queue_is_refused_with_its_flag() {
         assert_eq!(check(&config()), Ok(()));
-        let volume = config::Storage { path: "/data".into(), threshold: 0.8 };
+        let volume = config::StorageConfig { path: "/data".into(), threshold: 0.8 };
         let deposits = config::Deposits { working: "/data".into(), profiles: "/profiles".into() };
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "catalogue: {url: \"sqlite:catalogue.db\"}\n").unwrap();

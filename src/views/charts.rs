@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Source;
 use super::parameter::{OneOf, labelled};
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{ByState, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
 use queuekeeper_queue::state::{JobState, State};
@@ -29,7 +29,7 @@ pub(crate) enum ChartKind {
     /// How long the oldest job has been in each state.
     Age,
     /// How full the volume of working storage is.
-    WorkingStorage,
+    Storage,
     /// How many jobs fail.
     Failures,
 }
@@ -369,7 +369,7 @@ impl Source<'_> {
     }
 
     fn limit(&self, kind: ChartKind) -> Option<f64> {
-        self.storage.filter(|_| kind == ChartKind::Storage).map(WorkingStorage::threshold)
+        self.storage.filter(|_| kind == ChartKind::Storage).map(MeasuredStorage::threshold)
     }
 }
 

@@ -39,8 +39,8 @@ pub(crate) struct CauseView {
     pub(crate) more_items: u64,
 }
 
-impl From<&insight::DiagnosisView> for DiagnosisView {
-    fn from(diagnosis: &insight::DiagnosisView) -> Self {
+impl From<&insight::Diagnosis> for DiagnosisView {
+    fn from(diagnosis: &insight::Diagnosis) -> Self {
         Self {
             verdict: diagnosis.verdict.label(),
             headline: diagnosis.headline.clone(),

@@ -137,7 +137,7 @@ pub(crate) struct JobDetail {
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) job: mirror::Job,
-    pub(crate) diagnosis: insight::DiagnosisView,
+    pub(crate) diagnosis: insight::Diagnosis,
     pub(crate) faults: Vec<mirror::FoundFault>,
     pub(crate) past: Vec<PastEvent>,
     /// From where the sessions of its past and of its lock are connected, as far as that is known.

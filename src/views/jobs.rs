@@ -11,7 +11,7 @@ use super::parameter::{BatchName, OneOf, SearchFor, Text};
 use super::show::visible;
 use super::{NONE, PrometheusDuration, Source, session_text};
 use crate::mirror::failures::FailureKey;
-use crate::mirror::find::{Direction, InvalidCursor, JobCursor, JobQuery, JobSort, FoundPage};
+use crate::mirror::find::{Direction, FoundPage, InvalidCursor, JobCursor, JobQuery, JobSort};
 use crate::mirror::{ByState, Job, state_label};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{JobId, Priority};

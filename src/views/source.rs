@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::error::ViewError;
 use crate::alerts::Alerts;
-use crate::metrics::working_storage::{Space, WorkingStorage};
+use crate::metrics::working_storage::{MeasuredStorage, Space};
 use crate::mirror::{Store, Summary, Volume};
 use queuekeeper_zookeeper::Servers;
 
@@ -16,7 +16,7 @@ pub(crate) struct Source<'a> {
     /// The queue.
     pub(crate) store: &'a Store,
     /// Working storage; `None` where none is measured.
-    pub(crate) storage: Option<&'a WorkingStorage>,
+    pub(crate) storage: Option<&'a MeasuredStorage>,
     /// The rules for alerts; `None` where no alerts are taken.
     pub(crate) alerts: Option<&'a Alerts>,
     /// Where ZooKeeper is: hosts, ports and chroot.

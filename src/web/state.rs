@@ -18,7 +18,7 @@ use crate::actions::store_events::StoreEvents;
 use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::Known;
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{Freshness, Store, Summary};
 use crate::prometheus::Prometheus;
 use crate::views::job::JobDetail;
@@ -62,7 +62,7 @@ pub struct State {
 pub(super) struct Shared {
     pub(super) store: Store,
     pub(super) registry: Registry,
-    pub(super) storage: Option<WorkingStorage>,
+    pub(super) storage: Option<MeasuredStorage>,
     /// `None` for a read-only server.
     pub(super) actions: Option<Actions>,
     /// Empty for a server without one.
@@ -113,7 +113,7 @@ impl State {
         front: &Front,
         config: config::Config,
         store: Store,
-        storage: Option<WorkingStorage>,
+        storage: Option<MeasuredStorage>,
         actions: Option<Actions>,
         registry: Registry,
     ) -> Self {

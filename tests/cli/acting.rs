@@ -123,7 +123,11 @@ async fn without_a_terminal_nothing_is_done_and_a_dry_run_only_shows() {
     for (line, code, printed) in [
         ("job 9 resume", 0, &["resume jid0000000009, failed to storing", "/jobs/jid0000000009/status"][..]),
         ("queue pause ingest", 0, &["only the inventory daemon takes jobs", "/locks/queue/ingest"]),
-        ("collection release c10 --with-jobs", 0, &["1 Held job is released with the collection", "/locks/collections/c10"]),
+        (
+            "collection release c10 --with-jobs",
+            0,
+            &["1 Held job is released with the collection", "/locks/collections/c10"],
+        ),
         ("batches clean-up", 0, &["there is nothing to purge"]),
         ("jobs resume --state failed", 0, &["Resume of 1 job", "jid0000000009"]),
         ("faults --repair", 0, &["/jobs/states/storing/05-jid0000000001"]),

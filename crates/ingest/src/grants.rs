@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
-use queuekeeper_queue::{RequestFailure, Queue};
+use queuekeeper_queue::{Queue, RequestFailure};
 use uuid::Uuid;
 
 use crate::progress;

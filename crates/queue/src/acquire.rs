@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use super::error::{RequestFailure, Conflict, ConflictKind, Error};
+use super::error::{Conflict, ConflictKind, Error, RequestFailure};
 use super::lock::{ClaimOutcome, Lock};
 use super::path::Path;
 

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rand::seq::SliceRandom as _;
 use zookeeper_client::{Acl, Acls, Client, MultiReadResult, SessionId, Stat};
 
-use super::error::{RequestFailure, Error};
+use super::error::{Error, RequestFailure};
 use super::pace::{ANSWER_BYTES, EXPECTED_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT, VALUES_IN_FLIGHT};
 use super::path::Path;
 use super::pending_claims::PendingClaims;
@@ -272,7 +272,9 @@ impl Found {
             MultiReadResult::Data { data, stat } => Ok(Self::Data(data, stat)),
             MultiReadResult::Children { children } => Ok(Self::Children(children)),
             MultiReadResult::Error { err: zookeeper_client::Error::NoNode } => Ok(Self::Nothing),
-            MultiReadResult::Error { err } => Err(Error::Read { path: read.path().clone(), cause: RequestFailure::Client(err) }),
+            MultiReadResult::Error { err } => {
+                Err(Error::Read { path: read.path().clone(), cause: RequestFailure::Client(err) })
+            }
             // The library's enum may grow with reads that we do not make.
             other => unreachable!("no such read was made: {other:?}"),
         }

@@ -138,7 +138,7 @@ pub use access::{LockedRequest, Request, RequestTarget};
 pub use acquire::{BatchPoll, Due, JobPoll, RequestPoll, SkipReason, SkippedItem};
 pub use batch::{Batch, BatchPlan, BatchReport, BatchTarget, LastReport, LockedBatch};
 pub use create::NewJob;
-pub use error::{RequestFailure, Conflict, ConflictKind, Error};
+pub use error::{Conflict, ConflictKind, Error, RequestFailure};
 pub use expand::{Expansion, NextRows};
 pub use fault::RepairKind;
 pub use handle::Queue;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use zookeeper_client::{CreateMode, MultiWriteError, MultiWriteResult, MultiWriter, Stat};
 
-use super::error::{RequestFailure, Error};
+use super::error::{Error, RequestFailure};
 use super::handle::Queue;
 use super::path::Path;
 

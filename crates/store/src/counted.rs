@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::archive::RestoreRequest;
 use crate::error::{Error, Operation};
 use crate::key::Key;
-use crate::metrics::{StoreRequestOutcome, StoreMetrics};
+use crate::metrics::{StoreMetrics, StoreRequestOutcome};
 use crate::name::{SpaceName, StoreName};
 use crate::store::{
     Capabilities, Chunks, Condition, Content, CopyControl, EntityTag, Item, Listing, Properties, Put, Store,

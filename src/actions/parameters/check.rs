@@ -1,6 +1,6 @@
 //! The parameters of an action, checked against those that it takes.
 
-use super::{ActionParameters, Parameter, AcceptedParameter};
+use super::{AcceptedParameter, ActionParameters, Parameter};
 use crate::actions::kind::ActionKind;
 use crate::actions::refusal::Refusal;
 use crate::actions::target::TargetKind;

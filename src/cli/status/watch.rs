@@ -16,7 +16,7 @@ use crate::cli::exit::CommandError;
 use crate::cli::output::Display;
 use crate::cli::{UsageError, on_signal};
 use crate::config::ConfigFile;
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{self, Store};
 use crate::views::overview::OpenBitErrors;
 use crate::views::status::Status;
@@ -54,7 +54,7 @@ pub(super) async fn watch(args: StatusArgs, file: Option<ConfigFile>) -> anyhow:
         // Messages would be written over what is drawn in place, which has the reason where it is not connected.
         crate::cli::log::begin_plain();
     }
-    let volume = args.volume.volume().map(|volume| WorkingStorage::new(volume.path, volume.threshold));
+    let volume = args.volume.volume().map(|volume| MeasuredStorage::new(volume.path, volume.threshold));
     let writer = mirror::Writer::with_limits(limits);
     let (store, rules) = (writer.store(), Rules::default());
     // What is drawn first has it.

@@ -30,7 +30,19 @@ pub(crate) fn pattern(message: &str) -> String {
 
 /// The names of digest algorithms, whose digits are kept.
 const ALGORITHMS: [&str; 13] = [
-    "adler32", "crc32", "crc32c", "crc64nvme", "md5", "sha1", "sha-1", "sha256", "sha-256", "sha384", "sha-384", "sha512", "sha-512",
+    "adler32",
+    "crc32",
+    "crc32c",
+    "crc64nvme",
+    "md5",
+    "sha1",
+    "sha-1",
+    "sha256",
+    "sha-256",
+    "sha384",
+    "sha-384",
+    "sha512",
+    "sha-512",
 ];
 
 /// The name of an algorithm at the start of a text.

@@ -8,7 +8,7 @@ use super::faults::FaultQuery;
 use super::figures::is_final;
 use super::view::Job;
 use crate::mirror::bands::Bands;
-use crate::mirror::find::{Direction, JobCursor, JobQuery, JobSort, PAGE_LIMIT, FoundPage, SearchText};
+use crate::mirror::find::{Direction, FoundPage, JobCursor, JobQuery, JobSort, PAGE_LIMIT, SearchText};
 use crate::mirror::text::{Bits, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;

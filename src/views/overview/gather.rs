@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{OpenBitErrors, Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::{CauseKind, Verdict};
-use crate::metrics::working_storage::WorkingStorage;
+use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::lists::{FailureOrder, LockFilter, Part};
 use crate::mirror::{Flow, LockKind, PauseSituation, Summary};
 use crate::views::Source;
@@ -58,7 +58,7 @@ impl Source<'_> {
             automation: automation.map(Into::into),
             foreign: foreign.unwrap_or_default(),
             storage: self.measured(),
-            storage_problem: self.storage.and_then(WorkingStorage::problem),
+            storage_problem: self.storage.and_then(MeasuredStorage::problem),
             bit_errors: OpenBitErrors::NotRead,
             fixes: self.fixes(now),
             flow,

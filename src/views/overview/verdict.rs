@@ -105,7 +105,14 @@ impl VerdictKind {
     }
 
     /// A sentence of what comes before the time since then, and what comes after it.
-    fn since(self, title: &str, since: Option<Timestamp>, now: Timestamp, before: &str, after: String) -> OverviewVerdict {
+    fn since(
+        self,
+        title: &str,
+        since: Option<Timestamp>,
+        now: Timestamp,
+        before: &str,
+        after: String,
+    ) -> OverviewVerdict {
         let what = [FOR, WAITS].into_iter().find_map(|suffix| before.strip_suffix(suffix)).unwrap_or(before);
         let around = (format!("{title}{before}"), after);
         let title = format!("{title}{what}{}", around.1);

@@ -9,9 +9,9 @@ use super::listing::{
     Choice, ColumnHead, LONG, ListRequest, Node, SHORT, Shown, age_in_words, choices_of, if_walked, with,
 };
 use super::state_tag::state_tag;
-use crate::mirror::words::moment;
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
+use crate::mirror::words::moment;
 use crate::mirror::{ItemFigures, Summary, state_label};
 use crate::views::PageQuery;
 use crate::views::access::{AccessFilter, AccessItem};

@@ -13,8 +13,8 @@ use super::inputs::{Control, InputOf, ParameterInput};
 use super::render;
 use crate::actions::audit::ActionId;
 use crate::actions::{
-    Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal, Source,
-    AcceptedParameter, Target, action_parameters,
+    AcceptedParameter, Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal,
+    Source, Target, action_parameters,
 };
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};

@@ -1,7 +1,7 @@
 //! The parameters of actions as fields of a form.
 
 use super::listing::{Choice, choices};
-use crate::actions::{Input, AcceptedParameter};
+use crate::actions::{AcceptedParameter, Input};
 
 /// The field for a parameter.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::GrantsNote;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{RequestFailure, Error, Queue};
+use queuekeeper_queue::{Error, Queue, RequestFailure};
 use tokio::sync::{Mutex, MutexGuard};
 use tracing::warn;
 use uuid::Uuid;

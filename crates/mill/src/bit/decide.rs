@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 
 use super::verdict::{
-    Answer, CheckResult, Conflict, CopyFinding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting, Sources, CheckVerdict,
+    Answer, CheckResult, CheckVerdict, Conflict, CopyFinding, Fixity, Look, Next, Offer, Proof, Remedy, Sighting,
+    Sources,
 };
 
 /// What a look at a copy has found, and whether to look again before that counts.

@@ -12,9 +12,9 @@ use queuekeeper_store::store::Item;
 
 use super::checker::{Checker, said};
 use super::kept::verdict_of;
-use super::repair::{RepairLimits, RepairMode, RepairStart, ManualRepairReason, start};
+use super::repair::{ManualRepairReason, RepairLimits, RepairMode, RepairStart, start};
 use super::requested::offers;
-use super::verdict::{Offer, Remedy, CheckVerdict};
+use super::verdict::{CheckVerdict, Offer, Remedy};
 use crate::account::Account;
 use crate::users::MILL;
 use crate::worker::{Lease, Processed, Processor, Stop};

@@ -7,7 +7,7 @@ use queuekeeper_store::Item;
 use serde_json::json;
 
 use super::look::ARCHIVED;
-use super::verdict::{CheckResult, Fixity, Proof, Sighting, Sources, CheckVerdict};
+use super::verdict::{CheckResult, CheckVerdict, Fixity, Proof, Sighting, Sources};
 use crate::users::CHECK;
 
 /// What the content index says; nothing of a copy that was deleted.
@@ -23,7 +23,12 @@ pub(super) fn audit(records: Option<&ItemRecords>) -> Option<Fixity> {
 }
 
 /// The outcome of a check as the catalogue keeps it. Of a success, what was seen is what the record says.
-pub(super) fn checked(item: Item, records: Option<&ItemRecords>, sources: &Sources, verdict: &CheckVerdict) -> CheckedItem {
+pub(super) fn checked(
+    item: Item,
+    records: Option<&ItemRecords>,
+    sources: &Sources,
+    verdict: &CheckVerdict,
+) -> CheckedItem {
     let is_wrong = matches!(verdict.result, CheckResult::Failure | CheckResult::Error(_));
     let record = |record: &Option<Fixity>| record.as_ref().filter(|_| is_wrong).map(fixity);
     let evidence = Evidence {

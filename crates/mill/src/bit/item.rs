@@ -18,7 +18,7 @@ use super::decide::decide;
 use super::evidence;
 use super::intended::is_being_stored;
 use super::look::{self, Reading};
-use super::verdict::{CopyFinding, Look, Next, Sighting, Sources, CheckVerdict};
+use super::verdict::{CheckVerdict, CopyFinding, Look, Next, Sighting, Sources};
 use crate::worker::{CHANGING, Lease, Processed, Processor};
 
 /// How long a check usually waits for the next round.

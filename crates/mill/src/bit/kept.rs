@@ -4,7 +4,7 @@ use queuekeeper_catalogue::bit::{BitError, Evidence};
 
 use super::decide::decide;
 use super::report::Statement;
-use super::verdict::{Fixity, Look, Sighting, Sources, CheckVerdict};
+use super::verdict::{CheckVerdict, Fixity, Look, Sighting, Sources};
 
 /// What the check found that found this last, by what was kept of what it saw.
 ///

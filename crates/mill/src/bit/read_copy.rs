@@ -10,7 +10,7 @@ use super::checker::{CheckedSpace, Checker};
 use super::decide::decide;
 use super::evidence;
 use super::look::{self, ARCHIVED, Reading};
-use super::verdict::{CheckResult, Fixity, Look, Proof, Sighting, Sources, CheckVerdict};
+use super::verdict::{CheckResult, CheckVerdict, Fixity, Look, Proof, Sighting, Sources};
 use crate::missing::unless_missing;
 use crate::worker::{CHANGING, Lease, Stop};
 

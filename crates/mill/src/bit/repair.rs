@@ -6,7 +6,7 @@ use std::str::FromStr;
 use queuekeeper_catalogue::repair_stops::MOST_A_DAY;
 
 use super::decide::is_same;
-use super::verdict::{CheckResult, CopyFinding, Fixity, Remedy, Sighting, Sources, CheckVerdict};
+use super::verdict::{CheckResult, CheckVerdict, CopyFinding, Fixity, Remedy, Sighting, Sources};
 
 /// Who starts the repairs at a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn only_damage_and_loss_of_which_all_records_agree_are_repaired_automatically() {
-        use RepairStart::{Automatic, Never, Manual};
+        use RepairStart::{Automatic, Manual, Never};
         use Sighting::{Missing, NotLooked};
         let bare = || Sighting::Present(Fixity { size: 7, digests: queuekeeper_store::Digests::default() });
         let (x, y) = (Some(b'x'), Some(b'y'));

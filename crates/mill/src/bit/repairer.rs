@@ -28,7 +28,7 @@ use super::decide::is_same;
 use super::kept::sighting;
 use super::read_copy::{ReadCopy, is_proven};
 use super::repair::{NotGood, RepairLimits, RepairMode, RepairStart, check_good, start};
-use super::verdict::{Fixity, Remedy, Sighting, CheckVerdict};
+use super::verdict::{CheckVerdict, Fixity, Remedy, Sighting};
 use crate::asides;
 use crate::worker::{CHANGING, Lease, Processed, Processor, Stop};
 

@@ -11,7 +11,7 @@ use queuekeeper_catalogue::{Catalogue, Error};
 use queuekeeper_store::StoreName;
 
 use super::decisions::{Plan, plan};
-use super::repair::{RepairStart, ManualRepairReason};
+use super::repair::{ManualRepairReason, RepairStart};
 use super::repairer::NO_GOOD_COPY;
 use super::verdict::Remedy;
 use crate::account::Account;

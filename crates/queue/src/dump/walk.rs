@@ -19,7 +19,7 @@ use zookeeper_client::MultiReadResult;
 use super::line::Trailer;
 use super::query::{DumpPath, Query, QueryResult, Reading};
 use super::redact::Redaction;
-use crate::error::{RequestFailure, Error};
+use crate::error::{Error, RequestFailure};
 use crate::handle::Queue;
 use crate::pace::{ANSWER_BYTES, Estimate, LARGEST_DATA, REQUESTS_IN_FLIGHT};
 use crate::path::Path;
@@ -251,7 +251,10 @@ impl<'a> Walk<'a> {
     }
 
     /// Sends the request at once; awaiting it gives its answers.
-    fn request(&self, number: u64) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, RequestFailure>)> + use<'a> {
+    fn request(
+        &self,
+        number: u64,
+    ) -> impl Future<Output = (u64, Result<Vec<MultiReadResult>, RequestFailure>)> + use<'a> {
         let (queries, _) = &self.in_flight[&number];
         let mut reader = self.queue.client().new_multi_reader();
         let added = queries.iter().try_for_each(|query| query.add(&mut reader));

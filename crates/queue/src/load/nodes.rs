@@ -2,7 +2,7 @@
 
 use super::LoadError;
 use super::limits::{CREATION_BYTES, SERVER_LIMIT_BYTES};
-use crate::error::{RequestFailure, ConflictKind, Error};
+use crate::error::{ConflictKind, Error, RequestFailure};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};

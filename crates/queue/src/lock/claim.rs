@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zookeeper_client::Stat;
 
 use super::{Lock, holder};
-use crate::error::{RequestFailure, ConflictKind, Error};
+use crate::error::{ConflictKind, Error, RequestFailure};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::pending_claims::PendingClaims;
@@ -115,7 +115,8 @@ impl Queue {
                 }
             }
             // The stat would be that of what is there by now.
-            Ok(Committed { recovered: true, .. }) | Err(CommitError::Unknown { cause: RequestFailure::ChangedSince, .. }) => {}
+            Ok(Committed { recovered: true, .. })
+            | Err(CommitError::Unknown { cause: RequestFailure::ChangedSince, .. }) => {}
             Err(error @ CommitError::Unknown { .. }) => return Err(self.explain(error).await),
             Err(error @ (CommitError::Refused { .. } | CommitError::NotDone { .. })) => {
                 attempt.over();

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use zookeeper_client::Stat;
 
 use super::{Lock, OURS, Unlocked};
-use crate::error::{RequestFailure, ConflictKind, Error};
+use crate::error::{ConflictKind, Error, RequestFailure};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::transaction::{Committed, Transaction};

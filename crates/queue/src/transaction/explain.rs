@@ -3,7 +3,7 @@
 use zookeeper_client::Stat;
 
 use super::{CommitError, Operation};
-use crate::error::{RequestFailure, ConflictKind, Error};
+use crate::error::{ConflictKind, Error, RequestFailure};
 use crate::handle::{Queue, instant};
 use crate::lock::holder;
 use crate::path::{LockFolder, Path};
@@ -43,7 +43,9 @@ fn explanation(operation: &Operation, reason: zookeeper_client::Error, found: Op
         (Reason::NoNode | Reason::BadVersion, None) => return Error::Missing(path),
         (Reason::NodeExists, None) | (Reason::NoNode, Some(_)) => ConflictKind::Moved,
         (Reason::NotEmpty, _) => ConflictKind::NotEmpty,
-        (reason, _) => return Error::Commit { operation: operation.to_string(), cause: RequestFailure::Client(reason) },
+        (reason, _) => {
+            return Error::Commit { operation: operation.to_string(), cause: RequestFailure::Client(reason) };
+        }
     };
     Error::conflict(path, kind)
 }

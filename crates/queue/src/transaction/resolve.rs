@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use zookeeper_client::Stat;
 
 use super::{CommitError, Committed, Operation, Transaction};
-use crate::error::{RequestFailure, Error};
+use crate::error::{Error, RequestFailure};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 
@@ -22,7 +22,11 @@ impl Queue {
     ///
     /// A client sends its requests in order, and a server that takes a session back drops its old connection, so once
     /// a `sync` was answered the commit has happened or never will.
-    pub(super) async fn resolve(&self, transaction: &Transaction, cause: RequestFailure) -> Result<Committed, CommitError> {
+    pub(super) async fn resolve(
+        &self,
+        transaction: &Transaction,
+        cause: RequestFailure,
+    ) -> Result<Committed, CommitError> {
         let operation = transaction.title();
         // An error that the server itself sent for the whole request leaves no doubt.
         if !leaves_doubt(&cause) {

@@ -4,7 +4,7 @@ use crate::actions::{ActionKind, Target};
 use crate::views::show::visible;
 use crate::web::state::State;
 use queuekeeper_queue::id::Priority;
-use queuekeeper_queue::path::{AccessQueue, QueueName};
+use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState, State as _};
 
 /// A target in words.

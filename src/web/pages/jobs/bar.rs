@@ -1,6 +1,6 @@
 //! The bar below the list of jobs: an action on the selected ones, or on all that match.
 
-use crate::actions::{ActionKind, ActionSpec, Parameter, Role, AcceptedParameter, TargetKind};
+use crate::actions::{AcceptedParameter, ActionKind, ActionSpec, Parameter, Role, TargetKind};
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::query::Parameters as _;

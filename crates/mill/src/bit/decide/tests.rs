@@ -241,7 +241,7 @@ fn expected([content, store, index, audit]: [Source; 4]) -> String {
     }
 }
 
-fn in_words(verdict: &Verdict) -> String {
+fn in_words(verdict: &CheckVerdict) -> String {
     let mut words = vec![verdict.result.as_str().to_owned()];
     words.extend(verdict.findings.iter().map(|finding| finding.row().to_string()));
     words.extend(verdict.proof.map(|proof| proof.as_str().to_owned()));

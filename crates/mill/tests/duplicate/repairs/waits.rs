@@ -7,7 +7,7 @@ use queuekeeper_catalogue::pauses::PauseScope;
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::tasks::{NewTask, TaskKind, TaskOutcome, TaskQueue};
 use queuekeeper_mill::bit::checker::Checker;
-use queuekeeper_mill::bit::repair::{RepairMode, ManualRepairReason};
+use queuekeeper_mill::bit::repair::{ManualRepairReason, RepairMode};
 use queuekeeper_mill::bit::requested::{RemedyRequest, request_remedy};
 use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::bit::waits::{Wait, WaitReason, Waits};

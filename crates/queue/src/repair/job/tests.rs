@@ -103,7 +103,7 @@ fn what_belongs_to_nothing_is_removed() {
     let expected = "delete /jobs/states/storing/05-jid0000000001\n\
                     delete /batches/bid0000000007/states/batch-failed/jid0000000001\n";
     assert_eq!(deletion(paths).to_string(), expected);
-    let (path, cause) = (Path::Jobs, crate::error::Cause::ChangedSince);
+    let (path, cause) = (Path::Jobs, crate::error::RequestFailure::ChangedSince);
     let other = Error::Read { path, cause };
     assert_eq!((needed::<()>(Err(other.clone())), needed(Ok(1))), (Err(other), Ok(1)));
 }
