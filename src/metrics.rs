@@ -2,8 +2,8 @@
 //!
 //! What is true of the queue is taken at each scrape from one view of the image ([`queue`]); what was seen happening
 //! is counted by the module that saw it, which registers its own families in the same [`Registry`]. Here are those
-//! that belong to no other module: the process ([`process`]), the build ([`build`]), working storage ([`storage`])
-//! and our own HTTP server ([`http`]).
+//! that belong to no other module: the process ([`process`]), the build ([`build`]), working storage
+//! ([`working_storage`]) and our own HTTP server ([`http`]).
 
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;

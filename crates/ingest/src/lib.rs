@@ -5,7 +5,7 @@
 //! - [`name`]: what files may be called; [`url`]: what may be fetched, from where, and how a URL is shown;
 //! - [`kind`]: types of deposits and forms of containers; [`manifest`]: reading, comparing and writing manifests;
 //! - [`ark`]: identifiers, and names that are made here; [`profile`]: what holds for a collection's deposits;
-//! - [`space`]: which jobs get room on the working storage; [`place`]: files that appear whole or not at all;
+//! - [`space`]: which jobs get room on the working storage; [`file_root`]: files that appear whole or not at all;
 //! - [`fetch`]: files over HTTP; [`unpack`]: unpacking containers, and BagIt bags in them; [`pack`]: making one, of
 //!   what a depositor has as files and directories.
 //!
