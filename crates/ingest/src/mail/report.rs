@@ -337,7 +337,7 @@ mod tests {
             (3, 2, "3 of 5 objects have all required copies; copies of the other 2 are still pending."),
         ] {
             let found = copies_in_words(CopyStanding { complete, incomplete }, now);
-            assert_eq!(found, format!("As of 2027-01-15T08:00:00Z, {words}"));
+            assert_eq!(found, format!("As of 2027-01-15 08:00:00 UTC, {words}"));
         }
     }
 
