@@ -193,16 +193,16 @@ impl Fetcher {
         &self,
         url: &ContentUrl,
         expected: &Expected,
-        place: &Arc<FileRoot>,
+        file_root: &Arc<FileRoot>,
         path: &str,
         written: &Arc<AtomicU64>,
     ) -> Result<Fetched, FetchError> {
         let disk = |error| FetchError::new(url, FetchCause::Disk(error), 0);
-        if let Some(found) = self::kept(expected, place, path).await.map_err(disk)? {
+        if let Some(found) = self::kept(expected, file_root, path).await.map_err(disk)? {
             written.store(found.size, Ordering::Relaxed);
             return Ok(found);
         }
-        let mut sink = Sink::open(place, path, expected, written).await.map_err(disk)?;
+        let mut sink = Sink::open(file_root, path, expected, written).await.map_err(disk)?;
         let (mut attempts, mut policy, mut validator) = (0, Attempts::new(self.settings.retries), None);
         let mut has_begun_again = false;
         loop {
@@ -259,13 +259,13 @@ impl Fetcher {
 }
 
 /// The file that is there, if digests prove it to be the right one.
-async fn kept(expected: &Expected, place: &Arc<FileRoot>, path: &str) -> std::io::Result<Option<Fetched>> {
+async fn kept(expected: &Expected, file_root: &Arc<FileRoot>, path: &str) -> std::io::Result<Option<Fetched>> {
     if expected.digests.is_empty() {
         return Ok(None);
     }
-    let (place, path, wanted) = (Arc::clone(place), path.to_owned(), expected.clone());
+    let (file_root, path, wanted) = (Arc::clone(file_root), path.to_owned(), expected.clone());
     let found = tokio::task::spawn_blocking(move || {
-        let Some(file) = place.file(&path)? else { return Ok(None) };
+        let Some(file) = file_root.file(&path)? else { return Ok(None) };
         file_root::digests(&file, algorithms(&wanted)).map(Some)
     });
     let Some((size, digests)) = found.await.map_err(std::io::Error::other)?? else { return Ok(None) };

@@ -290,64 +290,64 @@ mod tests {
 
     use super::*;
 
-    fn place() -> (tempfile::TempDir, FileRoot) {
+    fn file_root() -> (tempfile::TempDir, FileRoot) {
         let directory = tempfile::tempdir().unwrap();
         let [root, temporary] = ["root", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = FileRoot::open(&root, &temporary).unwrap();
-        (directory, place)
+        let file_root = FileRoot::open(&root, &temporary).unwrap();
+        (directory, file_root)
     }
 
     #[test]
     fn a_file_appears_whole_and_an_attempt_goes_on_with_the_one_before() {
-        let (directory, place) = place();
-        place.begin("a/b/c").unwrap().file().write_all(b"one").unwrap();
-        assert!(place.file("a/b/c").unwrap().is_none());
-        let partial = place.resume("a/b/c").unwrap();
+        let (directory, file_root) = file_root();
+        file_root.begin("a/b/c").unwrap().file().write_all(b"one").unwrap();
+        assert!(file_root.file("a/b/c").unwrap().is_none());
+        let partial = file_root.resume("a/b/c").unwrap();
         assert_eq!(digests(partial.file(), [Algorithm::Md5]).unwrap().0, 3);
         partial.file().write_all(b" two").unwrap();
-        place.publish(&partial, "a/b/c").unwrap();
+        file_root.publish(&partial, "a/b/c").unwrap();
         drop(partial);
         assert_eq!(std::fs::read(directory.path().join("root/a/b/c")).unwrap(), b"one two");
-        assert_eq!(place.resume("a/b/c").unwrap().file().metadata().unwrap().len(), 0);
-        place.discard("a/b/c").unwrap();
-        place.discard("a/b/c").unwrap();
+        assert_eq!(file_root.resume("a/b/c").unwrap().file().metadata().unwrap().len(), 0);
+        file_root.discard("a/b/c").unwrap();
+        file_root.discard("a/b/c").unwrap();
         assert_eq!(std::fs::read_dir(directory.path().join("temporary")).unwrap().count(), 0);
-        place.publish(&place.begin("a/b/c").unwrap(), "a/b/c").unwrap();
-        place.sync_folders(["a/b/c", "a/b/c"]).unwrap();
-        assert!(place.sync_folders(["x/y"]).is_err());
-        assert_eq!(place.file("a/b/c").unwrap().unwrap().metadata().unwrap().len(), 0);
+        file_root.publish(&file_root.begin("a/b/c").unwrap(), "a/b/c").unwrap();
+        file_root.sync_folders(["a/b/c", "a/b/c"]).unwrap();
+        assert!(file_root.sync_folders(["x/y"]).is_err());
+        assert_eq!(file_root.file("a/b/c").unwrap().unwrap().metadata().unwrap().len(), 0);
     }
 
     #[test]
     fn a_file_gets_a_second_name_and_one_that_is_there_stays() {
-        let (directory, place) = place();
+        let (directory, file_root) = file_root();
         let path = directory.path().join("upload");
         std::fs::write(&path, "deposit").unwrap();
         let source = File::open(&path).unwrap();
-        place.adopt(&source, "a/b").unwrap();
-        place.adopt(&source, "a/b").unwrap();
+        file_root.adopt(&source, "a/b").unwrap();
+        file_root.adopt(&source, "a/b").unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(std::fs::read(directory.path().join("root/a/b")).unwrap(), b"deposit");
         // A file without a name cannot get one, and is copied.
-        place.adopt(&source, "c").unwrap();
+        file_root.adopt(&source, "c").unwrap();
         assert_eq!(std::fs::read(directory.path().join("root/a/b")).unwrap(), b"deposit");
         assert_eq!(std::fs::read(directory.path().join("root/c")).unwrap(), b"deposit");
-        assert!(place.adopt(&source, "../d").is_err());
+        assert!(file_root.adopt(&source, "../d").is_err());
     }
 
     #[test]
     fn what_a_private_place_writes_or_copies_is_for_the_owner_only() {
         use std::os::unix::fs::PermissionsExt as _;
-        let (directory, place) = place();
-        let place = place.private();
-        place.publish(&place.begin("a").unwrap(), "a").unwrap();
+        let (directory, file_root) = file_root();
+        let file_root = file_root.private();
+        file_root.publish(&file_root.begin("a").unwrap(), "a").unwrap();
         let path = directory.path().join("upload");
         std::fs::write(&path, "deposit").unwrap();
         let source = File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        place.adopt(&source, "b").unwrap();
+        file_root.adopt(&source, "b").unwrap();
         for name in ["a", "b"] {
             let mode = std::fs::metadata(directory.path().join("root").join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, PRIVATE, "{name}");
@@ -356,27 +356,27 @@ mod tests {
 
     #[test]
     fn no_name_and_no_link_leads_out() {
-        let (directory, place) = place();
+        let (directory, file_root) = file_root();
         let (root, outside) = (directory.path().join("root"), directory.path().join("outside"));
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("secret"), "secret").unwrap();
         symlink(&outside, root.join("link")).unwrap();
         symlink(outside.join("secret"), root.join("file")).unwrap();
-        let partial = place.begin("x").unwrap();
+        let partial = file_root.begin("x").unwrap();
         for path in ["../outside/secret", "/etc/passwd", "link/secret", "a/../../outside/secret", ""] {
-            assert!(place.file(path).is_err(), "{path}");
-            assert!(place.publish(&partial, path).is_err(), "{path}");
+            assert!(file_root.file(path).is_err(), "{path}");
+            assert!(file_root.publish(&partial, path).is_err(), "{path}");
         }
-        assert!(place.file("file").is_err());
-        assert!(place.publish(&partial, "link/new").is_err());
+        assert!(file_root.file("file").is_err());
+        assert!(file_root.publish(&partial, "link/new").is_err());
         // A link in the place of a file is replaced, not followed.
-        place.publish(&partial, "file").unwrap();
+        file_root.publish(&partial, "file").unwrap();
         assert_eq!(std::fs::read(outside.join("secret")).unwrap(), b"secret");
         // A folder is no file, and a file no folder.
-        place.publish(&place.begin("a/b").unwrap(), "a/b").unwrap();
-        assert!(place.file("a").is_err() && place.file("a/b/c").unwrap().is_none());
+        file_root.publish(&file_root.begin("a/b").unwrap(), "a/b").unwrap();
+        assert!(file_root.file("a").is_err() && file_root.file("a/b/c").unwrap().is_none());
         for path in ["a", "a/b/c"] {
-            assert!(place.publish(&place.begin(path).unwrap(), path).is_err(), "{path}");
+            assert!(file_root.publish(&file_root.begin(path).unwrap(), path).is_err(), "{path}");
         }
     }
 }

@@ -26,7 +26,7 @@ const END: u64 = 2 * BLOCK;
 
 /// Files and directories to be read as one tar.
 pub struct Pack {
-    place: FileRoot,
+    file_root: FileRoot,
     /// By name.
     entries: Vec<Entry>,
     files: u64,
@@ -62,7 +62,7 @@ impl Pack {
         walk::pack(Path::new("."), paths)
     }
 
-    fn new(place: FileRoot, found: Vec<walk::Found>) -> io::Result<Self> {
+    fn new(file_root: FileRoot, found: Vec<walk::Found>) -> io::Result<Self> {
         let (mut entries, mut start, mut files) = (Vec::with_capacity(found.len()), 0, 0);
         for walk::Found { name, file } in found {
             let (is_folder, stamp) = (file.is_none(), file.unwrap_or_default());
@@ -72,7 +72,7 @@ impl Pack {
             files += u64::from(!is_folder);
             entries.push(entry);
         }
-        Ok(Self { place, entries, files, size: start + END })
+        Ok(Self { file_root, entries, files, size: start + END })
     }
 
     /// How many bytes the tar has.
@@ -162,7 +162,7 @@ impl Pack {
         }
         let of =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", crate::name::shown(&entry.name)));
-        let file = self.place.file(&entry.name).map_err(of)?.ok_or_else(|| changed(entry))?;
+        let file = self.file_root.file(&entry.name).map_err(of)?.ok_or_else(|| changed(entry))?;
         entry.check(&file)?;
         Ok(Some(file))
     }

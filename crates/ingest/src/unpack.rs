@@ -208,7 +208,7 @@ impl ArchiveCause {
 pub fn unpack(
     source: File,
     file_name: &str,
-    place: &FileRoot,
+    file_root: &FileRoot,
     limits: &Limits,
     algorithms: &[Algorithm],
     progress: &Progress,
@@ -217,7 +217,7 @@ pub fn unpack(
     let (stem, format) = ContainerFormat::split_name(file_name).ok_or_else(unknown)?;
     let read = |error| ArchiveError::whole(ArchiveCause::Read(error));
     let size = source.metadata().map_err(read)?.len();
-    let mut output = Output::new(place, limits, size, algorithms, progress);
+    let mut output = Output::new(file_root, limits, size, algorithms, progress);
     match format {
         ContainerFormat::Archive(ArchiveFormat::Zip) => zipped::unpack(source, limits, &mut output)?,
         ContainerFormat::Archive(ArchiveFormat::Tar(compression)) => {

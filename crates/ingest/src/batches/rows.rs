@@ -146,14 +146,14 @@ impl Rows {
         let failed = |error: io::Error| StepError::working("read the manifest", &error);
         std::fs::create_dir_all(&self.batch).map_err(failed)?;
         // Its URLs may be presigned.
-        let place = Arc::new(FileRoot::open(&self.batch, &self.batch).map_err(failed)?.private());
+        let file_root = Arc::new(FileRoot::open(&self.batch, &self.batch).map_err(failed)?.private());
         if let Some(url) = &self.spec.url {
             let expected = Expected { size: None, most_bytes: MOST_MANIFEST_BYTES, digests: Digests::default() };
             // What was fetched by an attempt before is the manifest whose jobs were begun.
-            if place.file(&self.spec.file_name).map_err(failed)?.is_none() {
+            if file_root.file(&self.spec.file_name).map_err(failed)?.is_none() {
                 let (fetcher, url) = (services.fetcher(&self.profile)?, whole_url(&self.batch, url)?);
-                fetcher.fetch(&url, &expected, &place, &self.spec.file_name, &Arc::default()).await?;
-                place.sync_folders([self.spec.file_name.as_str()]).map_err(failed)?;
+                fetcher.fetch(&url, &expected, &file_root, &self.spec.file_name, &Arc::default()).await?;
+                file_root.sync_folders([self.spec.file_name.as_str()]).map_err(failed)?;
             }
         }
         let missing = || {
@@ -162,7 +162,7 @@ impl Rows {
                 "the working storage has no manifest {name:?} (in {at}); deposit it again"
             ))
         };
-        place.file(&self.spec.file_name).map_err(failed)?.ok_or_else(missing)
+        file_root.file(&self.spec.file_name).map_err(failed)?.ok_or_else(missing)
     }
 
     /// How many rows there are.

@@ -168,13 +168,13 @@ impl NewDeposit {
             });
         }
         let disk = |error| DepositError::Disk { what: "keep the manifest", error };
-        let place = Arc::new(FileRoot::open(scratch, scratch).map_err(disk)?);
+        let file_root = Arc::new(FileRoot::open(scratch, scratch).map_err(disk)?);
         let digests: Digests = self.digest.iter().cloned().collect();
         let expected = Expected { size: None, most_bytes: Limits::default().bytes, digests };
-        if let Err(error) = fetcher.fetch(url, &expected, &place, FETCHED, &Arc::default()).await {
+        if let Err(error) = fetcher.fetch(url, &expected, &file_root, FETCHED, &Arc::default()).await {
             return Ok(findings.wrong(&error));
         }
-        let file = place.file(FETCHED).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
+        let file = file_root.file(FETCHED).and_then(|file| file.ok_or_else(|| io::ErrorKind::NotFound.into()));
         let checked = self.check_content(file.map_err(disk)?, Some(fetcher), longest).await?;
         Ok(Findings { requested: checked.requested + 1, ..checked })
     }

@@ -1,12 +1,12 @@
 //! A job from state to state, as far as this process goes with it.
 
-use queuekeeper_queue::time::moment;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{JobState, State as _};
+use queuekeeper_queue::time::moment;
 use queuekeeper_queue::{Error, JobChange, LockedJob};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;

@@ -47,7 +47,7 @@ async fn what_a_name_server_answers_later_is_checked_anew_and_never_connected_to
         let guard = Guard::new(None, vec!["127.0.0.1".parse().unwrap()]);
         let fetcher = Fetcher::asking(lookup, guard, Credentials::default(), QUICK).unwrap();
         let _ = std::fs::remove_file(fixture.file());
-        let fetched = fetcher.fetch(&url, &any(), &fixture.place, "a/b", &fixture.written).await;
+        let fetched = fetcher.fetch(&url, &any(), &fixture.file_root, "a/b", &fixture.written).await;
         (fetched, count.load(Ordering::Relaxed))
     };
     // It is asked once for a connection, and the answer that was checked is the one that is used.
@@ -133,7 +133,7 @@ async fn no_spelling_of_an_address_is_fetched_from_at_first_or_after_a_redirect(
             assert_eq!(fixture.origin.take_requests().len(), 1, "{to}");
         }
         let error =
-            fixture.fetcher.fetch(&target.parse().unwrap(), &any(), &fixture.place, "a/b", &fixture.written).await;
+            fixture.fetcher.fetch(&target.parse().unwrap(), &any(), &fixture.file_root, "a/b", &fixture.written).await;
         assert!(matches!(error.expect_err(host).cause(), FetchCause::Refused(_)), "{host}");
         let size = fixture.fetcher.size(&target.parse().unwrap()).await;
         assert!(matches!(size.expect_err(host).cause(), FetchCause::Refused(_)), "{host}");

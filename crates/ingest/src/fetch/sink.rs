@@ -22,7 +22,7 @@ const LARGE: u64 = 1 << 20;
 
 /// The temporary file of a name, with the digests of what is in it.
 pub(super) struct Sink {
-    place: Arc<FileRoot>,
+    file_root: Arc<FileRoot>,
     algorithms: Vec<Algorithm>,
     written: Arc<AtomicU64>,
     bytes: u64,
@@ -74,13 +74,13 @@ impl Halves {
 impl Sink {
     /// Opens the temporary file; what is in it is only of use where digests are expected.
     pub(super) async fn open(
-        place: &Arc<FileRoot>,
+        file_root: &Arc<FileRoot>,
         path: &str,
         expected: &Expected,
         written: &Arc<AtomicU64>,
     ) -> io::Result<Self> {
         let algorithms = algorithms(expected);
-        let (at, path, own, expected) = (Arc::clone(place), path.to_owned(), algorithms.clone(), expected.clone());
+        let (at, path, own, expected) = (Arc::clone(file_root), path.to_owned(), algorithms.clone(), expected.clone());
         let idle = spawn_blocking(move || {
             let mut hashers = Halves::new(&own);
             if expected.digests.is_empty() {
@@ -97,8 +97,8 @@ impl Sink {
         let idle = idle.await.map_err(io::Error::other)??;
         let bytes = idle.hashers.bytes();
         written.store(bytes, Ordering::Relaxed);
-        let (place, written) = (Arc::clone(place), Arc::clone(written));
-        Ok(Self { place, algorithms, written, bytes, state: State::Idle(idle) })
+        let (file_root, written) = (Arc::clone(file_root), Arc::clone(written));
+        Ok(Self { file_root, algorithms, written, bytes, state: State::Idle(idle) })
     }
 
     /// How many bytes there are.
@@ -180,16 +180,16 @@ impl Sink {
     /// Lets the file appear under its name, which is durable once the folders of the place are synced.
     pub(super) async fn publish(self, path: &str) -> io::Result<()> {
         let State::Idle(idle) = self.state else { return Err(io::Error::other("the file is still being written")) };
-        let (place, path) = (self.place, path.to_owned());
-        spawn_blocking(move || place.publish(&idle.partial, &path)).await.map_err(io::Error::other)?
+        let (file_root, path) = (self.file_root, path.to_owned());
+        spawn_blocking(move || file_root.publish(&idle.partial, &path)).await.map_err(io::Error::other)?
     }
 
     /// Removes what cannot become right.
     pub(super) async fn discard(self, path: &str) {
-        let (place, path) = (self.place, path.to_owned());
+        let (file_root, path) = (self.file_root, path.to_owned());
         drop(self.state);
         // What stays is replaced by the next attempt, or removed with the job's directory.
-        let _ = spawn_blocking(move || place.discard(&path)).await;
+        let _ = spawn_blocking(move || file_root.discard(&path)).await;
     }
 }
 

@@ -40,7 +40,7 @@ fn digests_of(content: &[u8], algorithms: &[Algorithm]) -> Digests {
 pub(super) struct Fixture {
     pub(super) origin: Origin,
     pub(super) fetcher: Fetcher,
-    pub(super) place: Arc<FileRoot>,
+    pub(super) file_root: Arc<FileRoot>,
     pub(super) written: Arc<AtomicU64>,
     directory: TempDir,
 }
@@ -58,8 +58,8 @@ impl Fixture {
         let [root, temporary] = ["producer", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = Arc::new(FileRoot::open(&root, &temporary).unwrap());
-        Self { origin, fetcher, place, written: Arc::default(), directory }
+        let file_root = Arc::new(FileRoot::open(&root, &temporary).unwrap());
+        Self { origin, fetcher, file_root, written: Arc::default(), directory }
     }
 
     pub(super) fn file(&self) -> PathBuf {
@@ -72,7 +72,7 @@ impl Fixture {
 
     pub(super) async fn fetch(&self, path: &str, expected: &Expected) -> Result<Fetched, FetchError> {
         let url = self.origin.url(path).parse().unwrap();
-        self.fetcher.fetch(&url, expected, &self.place, "a/b", &self.written).await
+        self.fetcher.fetch(&url, expected, &self.file_root, "a/b", &self.written).await
     }
 
     /// The ranges that were requested.
@@ -154,7 +154,7 @@ async fn an_attempt_goes_on_with_what_the_one_before_left_if_a_digest_proves_it_
     let fixture = Fixture::start().await;
     let content = content(100_000);
     fixture.origin.serve("/f", content.clone());
-    let leave = |bytes: &[u8]| fixture.place.begin("a/b").unwrap().file().write_all(bytes).unwrap();
+    let leave = |bytes: &[u8]| fixture.file_root.begin("a/b").unwrap().file().write_all(bytes).unwrap();
     leave(&content[..30_000]);
     assert_eq!(fixture.fetch("/f", &exactly(&content)).await.unwrap().attempts, 1);
     assert_eq!(fixture.ranges(), [Some("bytes=30000-".to_owned())]);
@@ -278,7 +278,7 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{unused}/?q=secret").parse().unwrap();
-    let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
+    let error = fixture.fetcher.fetch(&url, &any(), &fixture.file_root, "x", &fixture.written).await.unwrap_err();
     assert!(error.is_temporary() && !error.to_string().contains("secret"), "{error}");
 
     let hasty = Fixture::with(Settings { silence: Duration::from_secs(1), ..QUICK }, &["127.0.0.1"]).await;
@@ -309,7 +309,7 @@ async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
     let fixture = Fixture::start().await;
     let (url, server) = serve_raw(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ncontent").await;
     let fetch = async |expected: &Expected| {
-        fixture.fetcher.fetch(&url, expected, &fixture.place, "a/b", &fixture.written).await
+        fixture.fetcher.fetch(&url, expected, &fixture.file_root, "a/b", &fixture.written).await
     };
     let error = fetch(&any()).await.unwrap_err();
     assert!(error.to_string().contains("declare its size") && !error.is_temporary(), "{error}");
@@ -322,7 +322,7 @@ async fn what_ends_with_the_connection_is_taken_only_where_its_size_is_known() {
     server.abort();
     // No HTTP at all.
     let (url, server) = serve_raw(b"220 mail.example.edu ESMTP\r\n").await;
-    let error = fixture.fetcher.fetch(&url, &any(), &fixture.place, "x", &fixture.written).await.unwrap_err();
+    let error = fixture.fetcher.fetch(&url, &any(), &fixture.file_root, "x", &fixture.written).await.unwrap_err();
     assert!(matches!(error.cause(), FetchCause::Connection(_)), "{error}");
     server.abort();
 }

@@ -1,6 +1,5 @@
 //! Mails into the outbox, each before the state changes that it reports.
 
-use queuekeeper_queue::time::moment;
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
@@ -10,6 +9,7 @@ use queuekeeper_mail::message::{Attached, Body, Mail};
 use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_mail::{MAIL, Settled, line, write_settled};
 use queuekeeper_queue::state::BatchState;
+use queuekeeper_queue::time::moment;
 use queuekeeper_queue::{Batch, BatchReport, Queue};
 use queuekeeper_store::ocfl::Root;
 use serde_json::Value;

@@ -1,6 +1,5 @@
 //! What a report says: the outcome of each job, and what has changed since the report before.
 
-use queuekeeper_queue::time::moment;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt as _, stream};
@@ -10,6 +9,7 @@ use queuekeeper_mail::message::{Attached, Body, MailTable};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::state::JobOutcome;
+use queuekeeper_queue::time::moment;
 use queuekeeper_queue::{BatchReport, Error, Job, LastReport, Queue};
 
 use serde_json::{Value, json};

@@ -80,7 +80,7 @@ struct Walk<'a> {
 /// Packs what is at these paths beneath a directory.
 pub(super) fn pack<P: AsRef<Path>>(base: &Path, paths: &[P]) -> Result<Pack, PackError> {
     let cannot_open = |error| PackError::of(format_args!("cannot read {}: {error}", base.display()));
-    let place = FileRoot::open(base, base).map_err(cannot_open)?;
+    let file_root = FileRoot::open(base, base).map_err(cannot_open)?;
     let most = usize::try_from(Limits::bytes(0).entries).unwrap_or(usize::MAX);
     let mut walk = Walk { base, found: Vec::new(), wrong: PackError::default(), most };
     for path in paths.iter().map(AsRef::as_ref) {
@@ -103,7 +103,7 @@ pub(super) fn pack<P: AsRef<Path>>(base: &Path, paths: &[P]) -> Result<Pack, Pac
     if !wrong.problems.is_empty() {
         return Err(wrong);
     }
-    Pack::new(place, found).map_err(PackError::of)
+    Pack::new(file_root, found).map_err(PackError::of)
 }
 
 /// A path as a name, empty for the directory itself; `None` for one that leads out of it.

@@ -81,9 +81,9 @@ fn listed(work: &JobAtWork<'_>) -> Result<Option<u64>, StepError> {
 
 /// A package that is one file.
 async fn file(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64, StepError> {
-    let place = open(work, PRODUCER)?;
-    let file = package(work, &place, work.spec.size, Some(room)).await?;
-    finish(work, &place, std::slice::from_ref(&file)).await
+    let file_root = open(work, PRODUCER)?;
+    let file = package(work, &file_root, work.spec.size, Some(room)).await?;
+    finish(work, &file_root, std::slice::from_ref(&file)).await
 }
 
 /// A package that is an archive.
@@ -108,8 +108,8 @@ async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64,
             Err(error) => return Err(StepError::temporary(error)),
         }
     };
-    let place = Arc::clone(&producer);
-    let unpacked = blocking(move || validate(&place, &unpacked.files).map(|()| unpacked)).await??;
+    let file_root = Arc::clone(&producer);
+    let unpacked = blocking(move || validate(&file_root, &unpacked.files).map(|()| unpacked)).await??;
     if unpacked.files.is_empty() {
         let name = crate::name::shown(&packed.name);
         let why = format_args!("container {name:?} {NOTHING_TO_STORE}");
@@ -128,13 +128,13 @@ async fn container(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64,
 }
 
 /// Compares the files of a container with what it states of them: as a bag, and in its manifest.
-fn validate(place: &FileRoot, files: &[unpack::UnpackedFile]) -> Result<(), StepError> {
-    match bag::validate(place, files) {
+fn validate(file_root: &FileRoot, files: &[unpack::UnpackedFile]) -> Result<(), StepError> {
+    match bag::validate(file_root, files) {
         Ok(_) => {}
         Err(error @ bag::BagError::Invalid(_)) => return Err(StepError::permanent(error)),
         Err(error @ bag::BagError::Read(_)) => return Err(StepError::temporary(error)),
     }
-    match unpack::manifest::validate(place, files) {
+    match unpack::manifest::validate(file_root, files) {
         Ok(_) => Ok(()),
         Err(error) if error.is_final() => Err(StepError::permanent(error)),
         Err(error) => Err(StepError::temporary(error)),
@@ -183,7 +183,7 @@ impl Drop for StopWhenDropped {
 /// A package that is a manifest of the object's files.
 async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result<u64, StepError> {
     let source = manifest(work).await?;
-    let place = open(work, PRODUCER)?;
+    let file_root = open(work, PRODUCER)?;
     let kept = source.try_clone().map_err(|error| StepError::working("read the manifest", &error))?;
     let target = work.directory.path().join("system").join("mrt-submission-manifest.txt");
     blocking(move || -> io::Result<()> {
@@ -217,7 +217,7 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result
         }
     });
     let rows = stream::unfold(rows, |mut rows| async move { rows.recv().await.map(|row| (row, rows)) });
-    let fetches = rows.map(|row| fetch_row(work, (&fetcher, room), &place, row, &written));
+    let fetches = rows.map(|row| fetch_row(work, (&fetcher, room), &file_root, row, &written));
     let mut fetched = Box::pin(fetches.buffer_unordered(work.services.settings.connections.max(1)));
     let mut names = Vec::new();
     while let Some(file) = fetched.try_next().await? {
@@ -226,7 +226,7 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result
     }
     drop(fetched);
     reading.await.map_err(StepError::temporary)?;
-    sync(&place, names).await?;
+    sync(&file_root, names).await?;
     let (_, bytes) = list.finish().map_err(|error| StepError::working("list the files", &error))?;
     work.services.metrics.downloaded(bytes);
     Ok(bytes)
@@ -235,7 +235,7 @@ async fn manifest_files(work: &JobAtWork<'_>, room: &GrantedSpace<'_>) -> Result
 async fn fetch_row(
     work: &JobAtWork<'_>,
     (fetcher, room): (&Fetcher, &GrantedSpace<'_>),
-    place: &Arc<FileRoot>,
+    file_root: &Arc<FileRoot>,
     row: ManifestRow,
     written: &Arc<AtomicU64>,
 ) -> Result<JobFile, StepError> {
@@ -245,7 +245,7 @@ async fn fetch_row(
     work.fence.pass().await;
     let file = work.services.downloads.file(work.job.id(), &row.name, row.size, &own);
     let share = work.services.settings.connections.max(1);
-    let source = Source { url: &url, size: row.size, digests, place, name: &row.name };
+    let source = Source { url: &url, size: row.size, digests, file_root, name: &row.name };
     let fetched = room.fetch(fetcher, &source, share, &own).await?;
     if let Some(file) = file {
         file.is_there(fetched.size);
@@ -258,10 +258,10 @@ async fn fetch_row(
 /// The manifest that the package is, read from its beginning.
 pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
     // Its URLs may be presigned.
-    let place = work.directory.private_root(PACKAGE);
-    let place = place.map_err(|error| StepError::working("create the job's directory", &error))?;
-    let packed = package(work, &place, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES), None).await?;
-    let file = place.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
+    let file_root = work.directory.private_root(PACKAGE);
+    let file_root = file_root.map_err(|error| StepError::working("create the job's directory", &error))?;
+    let packed = package(work, &file_root, work.spec.size.filter(|size| *size <= MOST_MANIFEST_BYTES), None).await?;
+    let file = file_root.file(&packed.name).map_err(|error| StepError::working("read the manifest", &error))?;
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
 }
 
@@ -269,7 +269,7 @@ pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
 /// it may not take room, it is a manifest.
 async fn package(
     work: &JobAtWork<'_>,
-    place: &Arc<FileRoot>,
+    file_root: &Arc<FileRoot>,
     size: Option<u64>,
     room: Option<&GrantedSpace<'_>>,
 ) -> Result<JobFile, StepError> {
@@ -284,7 +284,7 @@ async fn package(
         let shown = size.or_else(estimated);
         let file = work.services.downloads.file(work.job.id(), &spec.file_name, shown, &written);
         let fetcher = work.fetcher()?;
-        let source = Source { url: &url, size, digests, place, name: &spec.file_name };
+        let source = Source { url: &url, size, digests, file_root, name: &spec.file_name };
         let fetched = match room {
             Some(room) => room.fetch(&fetcher, &source, 1, &written).await?,
             None => source.fetch(&fetcher, MOST_MANIFEST_BYTES, &written).await?,
@@ -305,12 +305,12 @@ async fn package(
     };
     let failed = |error: io::Error| StepError::working(&format!("read {:?}", spec.file_name), &error);
     let source = work.directory.local_package(&spec.file_name).map_err(failed)?.ok_or_else(missing)?;
-    let (place, name) = (Arc::clone(place), spec.file_name.clone());
+    let (file_root, name) = (Arc::clone(file_root), spec.file_name.clone());
     let algorithms: Vec<_> =
         ALGORITHMS.into_iter().chain(spec.digest.iter().map(queuekeeper_store::Digest::algorithm)).collect();
     let (found_size, found) = blocking(move || {
-        place.adopt(&source, &name)?;
-        let file = place.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;
+        file_root.adopt(&source, &name)?;
+        let file = file_root.file(&name)?.ok_or_else(|| io::Error::other("it is gone"))?;
         file_root::digests(&file, algorithms)
     })
     .await?
@@ -330,8 +330,8 @@ fn open(work: &JobAtWork<'_>, folder: &str) -> Result<Arc<FileRoot>, StepError> 
 }
 
 /// Makes the files' names durable, and lists them.
-async fn finish(work: &JobAtWork<'_>, place: &Arc<FileRoot>, all: &[JobFile]) -> Result<u64, StepError> {
-    sync(place, all.iter().map(|file| file.name.clone()).collect()).await?;
+async fn finish(work: &JobAtWork<'_>, file_root: &Arc<FileRoot>, all: &[JobFile]) -> Result<u64, StepError> {
+    sync(file_root, all.iter().map(|file| file.name.clone()).collect()).await?;
     let list = || -> io::Result<u64> {
         let mut list = FilesWriter::begin(&work.directory)?;
         all.iter().try_for_each(|file| list.add(file))?;
@@ -342,8 +342,8 @@ async fn finish(work: &JobAtWork<'_>, place: &Arc<FileRoot>, all: &[JobFile]) ->
     Ok(bytes)
 }
 
-async fn sync(place: &Arc<FileRoot>, names: Vec<String>) -> Result<(), StepError> {
-    let place = Arc::clone(place);
-    let synced = blocking(move || place.sync_folders(names.iter().map(String::as_str))).await?;
+async fn sync(file_root: &Arc<FileRoot>, names: Vec<String>) -> Result<(), StepError> {
+    let file_root = Arc::clone(file_root);
+    let synced = blocking(move || file_root.sync_folders(names.iter().map(String::as_str))).await?;
     synced.map_err(|error| StepError::working("sync the files", &error))
 }

@@ -72,7 +72,7 @@ pub(super) async fn producer_metadata(work: &JobAtWork<'_>) -> Result<ProducerMe
     let read = move || match FileRoot::open(&producer, &producer) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ProducerMetadata::default()),
         Err(error) => Err(StepError::working("open the deposited files", &error)),
-        Ok(place) => ProducerMetadata::read(&place).map_err(|error| match error {
+        Ok(root) => ProducerMetadata::read(&root).map_err(|error| match error {
             MetadataError::Read { .. } => StepError::temporary(format_args!("working storage: {error}")),
             MetadataError::Embargo(_) => StepError::permanent(error),
         }),

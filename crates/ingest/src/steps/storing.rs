@@ -200,7 +200,7 @@ async fn write_noted(
     let failed = |error: io::Error| StepError::working("read the manifest", &error);
     let base = processing::base(work).map_err(failed)?;
     let path = work.directory.path().join(SYSTEM).join(MANIFEST);
-    let place = work.directory.root(".").map_err(|error| StepError::working("open the job's directory", &error))?;
+    let file_root = work.directory.root(".").map_err(|error| StepError::working("open the job's directory", &error))?;
     let source = File::open(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             let at = work.directory.shown();
@@ -235,7 +235,7 @@ async fn write_noted(
     let catalogue = &work.services.catalogue;
     let files = rows.then(move |row| {
         counted.fetch_add(row.size.unwrap_or(0), std::sync::atomic::Ordering::Relaxed);
-        let file = (row.name.clone(), new_file(&place, row));
+        let file = (row.name.clone(), new_file(&file_root, row));
         async move {
             // What cannot be recorded now is at the end.
             if let Err(error) = recorded::settle_part(catalogue, noted).await {
@@ -309,8 +309,8 @@ fn submitter(work: &JobAtWork<'_>) -> String {
 /// The files of the object that an update leaves out.
 fn left_out(work: &JobAtWork<'_>) -> Result<BTreeSet<String>, StepError> {
     let failed = |error: io::Error| StepError::working("read mrt-delete.txt", &error);
-    let place = work.directory.root(PRODUCER).map_err(failed)?;
-    let Some(file) = place.file(DELETE).map_err(failed)? else { return Ok(BTreeSet::new()) };
+    let file_root = work.directory.root(PRODUCER).map_err(failed)?;
+    let Some(file) = file_root.file(DELETE).map_err(failed)? else { return Ok(BTreeSet::new()) };
     let mut paths = BTreeSet::new();
     for line in BufReader::new(file).lines() {
         let line = line.map_err(failed)?;
@@ -323,14 +323,14 @@ fn left_out(work: &JobAtWork<'_>) -> Result<BTreeSet<String>, StepError> {
 }
 
 /// A file of the job's directory, opened beneath it each time that it is read.
-fn new_file(place: &Arc<FileRoot>, row: ManifestRow) -> NewFile {
-    let (place, name) = (Arc::clone(place), row.name);
+fn new_file(file_root: &Arc<FileRoot>, row: ManifestRow) -> NewFile {
+    let (file_root, name) = (Arc::clone(file_root), row.name);
     let open = move || {
-        let (place, name) = (Arc::clone(&place), name.clone());
+        let (file_root, name) = (Arc::clone(&file_root), name.clone());
         // A small file takes one hand-over to another thread; each piece of a large one takes one more.
         let read = move || -> io::Result<(File, Vec<u8>)> {
             let gone = || io::Error::new(io::ErrorKind::NotFound, "the file is gone");
-            let (file, mut first) = (place.file(&name)?.ok_or_else(gone)?, Vec::new());
+            let (file, mut first) = (file_root.file(&name)?.ok_or_else(gone)?, Vec::new());
             (&file).take(PIECE as u64).read_to_end(&mut first)?;
             Ok((file, first))
         };

@@ -73,11 +73,11 @@ impl From<io::Error> for BagError {
 ///
 /// # Errors
 /// When it is not complete or not valid, or cannot be read.
-pub fn validate(place: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Bag>, BagError> {
+pub fn validate(file_root: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Bag>, BagError> {
     let files: BTreeMap<&str, &UnpackedFile> = files.iter().map(|file| (file.name.as_str(), file)).collect();
     let Some(root) = root(&files) else { return Ok(None) };
     let inside = files.iter().filter_map(|(name, file)| Some((name.strip_prefix(root)?, *file))).collect();
-    let mut check = Check { place, root, files: inside, problems: Vec::new() };
+    let mut check = Check { file_root, root, files: inside, problems: Vec::new() };
     let version = check.declaration()?;
     let algorithms = check.payload(&version)?;
     check.tags(&version)?;
@@ -100,7 +100,7 @@ fn root<'a>(files: &BTreeMap<&'a str, &UnpackedFile>) -> Option<&'a str> {
 }
 
 struct Check<'a> {
-    place: &'a FileRoot,
+    file_root: &'a FileRoot,
     root: &'a str,
     /// By name in the bag.
     files: BTreeMap<&'a str, &'a UnpackedFile>,
@@ -115,7 +115,7 @@ impl Check<'_> {
     }
 
     fn open(&self, name: &str) -> io::Result<std::fs::File> {
-        let file = self.place.file(&format!("{}{name}", self.root))?;
+        let file = self.file_root.file(&format!("{}{name}", self.root))?;
         file.ok_or_else(|| io::Error::other(format!("file {:?} is gone", shown(name))))
     }
 

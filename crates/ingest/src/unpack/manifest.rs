@@ -64,16 +64,16 @@ impl From<io::Error> for ContentsError {
 ///
 /// # Errors
 /// When the manifest is invalid, the files are not those of it, or one cannot be read.
-pub fn validate(place: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Summary>, ContentsError> {
+pub fn validate(file_root: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Summary>, ContentsError> {
     if !files.iter().any(|file| file.name == ListedFiles::FILE_NAME) {
         return Ok(None);
     }
-    let manifest = BufReader::new(open(place, ListedFiles::FILE_NAME)?);
+    let manifest = BufReader::new(open(file_root, ListedFiles::FILE_NAME)?);
     let (mut contents, summary) = ListedFiles::read(manifest, Limits::default()).map_err(ContentsError::Manifest)?;
     let (mut differences, mut left) = (Vec::new(), files.iter());
     for UnpackedFile { name, size, digests } in left.by_ref() {
         let missing = contents.algorithm(name).filter(|algorithm| digests.get(*algorithm).is_none());
-        let computed = missing.map(|algorithm| file_root::digests(&open(place, name)?, [algorithm])).transpose()?;
+        let computed = missing.map(|algorithm| file_root::digests(&open(file_root, name)?, [algorithm])).transpose()?;
         let digests = computed.as_ref().map_or(digests, |(_, computed)| computed);
         differences.extend(contents.compare(FoundFile { name, size: *size, digests }));
         if differences.len() >= MOST_PROBLEMS {
@@ -87,6 +87,6 @@ pub fn validate(place: &FileRoot, files: &[UnpackedFile]) -> Result<Option<Summa
     if differences.is_empty() { Ok(Some(summary)) } else { Err(ContentsError::Different { differences, has_more }) }
 }
 
-fn open(place: &FileRoot, name: &str) -> io::Result<std::fs::File> {
-    place.file(name)?.ok_or_else(|| io::Error::other(format!("file {:?} is gone", crate::name::shown(name))))
+fn open(file_root: &FileRoot, name: &str) -> io::Result<std::fs::File> {
+    file_root.file(name)?.ok_or_else(|| io::Error::other(format!("file {:?} is gone", crate::name::shown(name))))
 }

@@ -18,7 +18,7 @@ const PIECE: usize = 256 * 1024;
 const MOST_REPORTED: usize = 100;
 
 pub(super) struct Output<'a> {
-    place: &'a FileRoot,
+    file_root: &'a FileRoot,
     limits: &'a Limits,
     /// What the limit by ratio is.
     expanded: u64,
@@ -33,14 +33,14 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub(super) fn new(
-        place: &'a FileRoot,
+        file_root: &'a FileRoot,
         limits: &'a Limits,
         size: u64,
         algorithms: &'a [Algorithm],
         progress: &'a Progress,
     ) -> Self {
         Self {
-            place,
+            file_root,
             limits,
             expanded: size.saturating_mul(limits.ratio).max(Limits::FREE),
             algorithms,
@@ -93,7 +93,7 @@ impl<'a> Output<'a> {
             self.unpacked.similar.push((other, name.to_owned()));
         }
         self.check_bytes(size.unwrap_or(0)).map_err(wrong)?;
-        let partial = self.place.begin(name).map_err(|error| wrong(ArchiveCause::Write(error)))?;
+        let partial = self.file_root.begin(name).map_err(|error| wrong(ArchiveCause::Write(error)))?;
         let mut hashers = Hashers::new(self.algorithms.iter().copied());
         let before = self.unpacked.bytes;
         loop {
@@ -119,7 +119,7 @@ impl<'a> Output<'a> {
         if size.is_some_and(|size| found > size) {
             return Err(wrong(ArchiveCause::Damaged("it has more bytes than it declares".to_owned())));
         }
-        self.place.publish(&partial, name).map_err(|error| wrong(ArchiveCause::Write(error)))?;
+        self.file_root.publish(&partial, name).map_err(|error| wrong(ArchiveCause::Write(error)))?;
         self.unpacked.files.push(UnpackedFile { name: name.to_owned(), size: found, digests: hashers.finish() });
         Ok(())
     }
@@ -152,7 +152,7 @@ impl<'a> Output<'a> {
             }
         }
         let names = self.unpacked.files.iter().map(|file| file.name.as_str());
-        self.place.sync_folders(names).map_err(|error| ArchiveError::whole(ArchiveCause::Write(error)))?;
+        self.file_root.sync_folders(names).map_err(|error| ArchiveError::whole(ArchiveCause::Write(error)))?;
         Ok(self.unpacked)
     }
 }

@@ -16,7 +16,7 @@ const ALGORITHMS: [Algorithm; 1] = [Algorithm::Sha256];
 
 struct Fixture {
     directory: TempDir,
-    place: FileRoot,
+    file_root: FileRoot,
 }
 
 impl Fixture {
@@ -25,15 +25,15 @@ impl Fixture {
         let [root, temporary] = ["producer", "temporary"].map(|name| directory.path().join(name));
         std::fs::create_dir(&root).unwrap();
         std::fs::create_dir(&temporary).unwrap();
-        let place = FileRoot::open(&root, &temporary).unwrap();
-        Self { directory, place }
+        let file_root = FileRoot::open(&root, &temporary).unwrap();
+        Self { directory, file_root }
     }
 
     fn unpack_within(&self, name: &str, bytes: &[u8], limits: &Limits) -> Result<Unpacked, ArchiveError> {
         let path = self.directory.path().join("archive");
         std::fs::write(&path, bytes).unwrap();
         let progress = Progress::default();
-        let unpacked = unpack(File::open(path).unwrap(), name, &self.place, limits, &ALGORITHMS, &progress)?;
+        let unpacked = unpack(File::open(path).unwrap(), name, &self.file_root, limits, &ALGORITHMS, &progress)?;
         assert_eq!(progress.written.load(Ordering::Relaxed), unpacked.bytes);
         Ok(unpacked)
     }
@@ -46,7 +46,7 @@ impl Fixture {
         std::fs::read(self.directory.path().join("producer").join(name)).unwrap()
     }
 
-    /// What lies beside the place: nothing may get there.
+    /// What lies beside the file_root: nothing may get there.
     fn beside(&self) -> Vec<String> {
         let all = std::fs::read_dir(self.directory.path()).unwrap();
         let mut names: Vec<_> = all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -149,7 +149,7 @@ fn every_form_is_unpacked_to_the_same_files_however_often() {
         assert_eq!(unpacked.warnings(), ["empty folders, which are not stored: \"empty/deep\""], "{name}");
         // An attempt that was killed may have left anything in their places.
         std::fs::write(fixture.directory.path().join("producer/a.txt"), "other").unwrap();
-        fixture.place.begin("a.txt").unwrap().file().write_all(b"half of it").unwrap();
+        fixture.file_root.begin("a.txt").unwrap().file().write_all(b"half of it").unwrap();
         assert_eq!(fixture.unpack(name, bytes).unwrap(), unpacked, "{name}");
         assert_eq!(
             (fixture.read("a.txt"), fixture.read("full/inner.tar.gz")),
@@ -234,7 +234,7 @@ fn what_is_too_large_ends_at_the_limit() {
     stopped.stop.store(true, Ordering::Relaxed);
     let path = fixture.directory.path().join("archive");
     std::fs::write(&path, tarred(&[("a", FILE, b"content")])).unwrap();
-    let error = unpack(File::open(path).unwrap(), "x.tar", &fixture.place, &limits, &[], &stopped).unwrap_err();
+    let error = unpack(File::open(path).unwrap(), "x.tar", &fixture.file_root, &limits, &[], &stopped).unwrap_err();
     assert!(!error.is_final(), "{error}");
 }
 
@@ -283,7 +283,7 @@ fn a_bag_is_complete_and_valid_or_refused_by_what_is_wrong() {
     let validate = |tar: &[u8]| {
         let fixture = Fixture::new();
         let unpacked = fixture.unpack("bag.tar", tar).unwrap();
-        bag::validate(&fixture.place, &unpacked.files)
+        bag::validate(&fixture.file_root, &unpacked.files)
     };
     let right = validate(&bagged(|_| {})).unwrap().unwrap();
     assert_eq!(
@@ -355,7 +355,7 @@ fn a_manifest_that_names_all_the_wrong_files_is_refused_in_one_short_sentence() 
         let own = [("mrt-manifest.txt", FILE, text.as_bytes())];
         let unpacked =
             fixture.unpack_within("x.tar", &tarred(&[&own, files].concat()), &Limits::bytes(1 << 30)).unwrap();
-        manifest::validate(&fixture.place, &unpacked.files)
+        manifest::validate(&fixture.file_root, &unpacked.files)
     };
     let refused = |result: Result<_, manifest::ContentsError>| {
         let error = result.err().unwrap();

@@ -5,7 +5,6 @@
 //! batch up first: that which creates its jobs, or that of their first state. For a further batch of a deposit, the
 //! first one is looked at as well, which is withdrawn before all others, and again for as long as its jobs are taken.
 
-use queuekeeper_queue::time::moment;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::deposits::Deposit;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::WithdrawnNote;
+use queuekeeper_queue::time::moment;
 use queuekeeper_queue::{Error, WithdrawalOutcome};
 use tokio::time::Instant;
 use tracing::{info, warn};

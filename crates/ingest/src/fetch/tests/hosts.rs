@@ -105,8 +105,9 @@ async fn a_host_gets_so_many_connections_and_only_the_jobs_that_have_one_go_on()
     fixture.origin.serve("/a", "content");
     fixture.origin.fail("/slow", std::iter::repeat_n(OriginFault::Stall(10), 2));
     let fetch = |job: &Fetcher, path: &str, name: &'static str| {
-        let (job, place, url) = (job.clone(), Arc::clone(&fixture.place), fixture.origin.url(path).parse().unwrap());
-        tokio::spawn(async move { job.fetch(&url, &any(), &place, name, &Arc::default()).await })
+        let (job, file_root, url) =
+            (job.clone(), Arc::clone(&fixture.file_root), fixture.origin.url(path).parse().unwrap());
+        tokio::spawn(async move { job.fetch(&url, &any(), &file_root, name, &Arc::default()).await })
     };
     let jobs: Vec<_> = (0..4).map(|_| fixture.fetcher.for_job()).collect();
     let slow = [fetch(&jobs[0], "/slow", "0"), fetch(&jobs[1], "/slow", "1")];
@@ -157,7 +158,7 @@ async fn two_jobs_of_which_each_keeps_the_connection_that_the_other_needs_do_not
         origin.serve("/a", "content");
     }
     let fetch = async |job: &Fetcher, origin: &Origin, name: &'static str| {
-        job.fetch(&origin.url("/a").parse().unwrap(), &any(), &fixture.place, name, &Arc::default()).await.map(drop)
+        job.fetch(&origin.url("/a").parse().unwrap(), &any(), &fixture.file_root, name, &Arc::default()).await.map(drop)
     };
     let [one, two] = [(); 2].map(|()| fixture.fetcher.for_job());
     fetch(&one, &fixture.origin, "0").await.unwrap();

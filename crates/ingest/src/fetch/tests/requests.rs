@@ -8,8 +8,9 @@ async fn addresses_are_checked_where_names_are_looked_up() {
     refused.origin.serve("/f", content(10));
     let port = refused.origin.address().port();
     let url: ContentUrl = format!("http://localhost:{port}/f").parse().unwrap();
-    let fetch =
-        async |fixture: &Fixture| fixture.fetcher.fetch(&url, &any(), &fixture.place, "a/b", &fixture.written).await;
+    let fetch = async |fixture: &Fixture| {
+        fixture.fetcher.fetch(&url, &any(), &fixture.file_root, "a/b", &fixture.written).await
+    };
     let error = fetch(&refused).await.unwrap_err();
     assert!(matches!(error.cause(), FetchCause::Refused(_)) && !error.is_temporary(), "{error}");
     assert_eq!(refused.origin.take_requests(), []);
@@ -48,9 +49,9 @@ async fn credentials_go_to_their_host_alone() {
     let guard = Guard::new(None, vec!["127.0.0.1".parse().unwrap()]);
     let fetcher = Fetcher::new(guard, credentials, QUICK).unwrap();
     let url = fixture.origin.url("/f").parse().unwrap();
-    fetcher.fetch(&url, &any(), &fixture.place, "a", &fixture.written).await.unwrap();
+    fetcher.fetch(&url, &any(), &fixture.file_root, "a", &fixture.written).await.unwrap();
     fixture.origin.fail("/f", [OriginFault::Redirect(Some(other.url("/f")))]);
-    fetcher.fetch(&url, &any(), &fixture.place, "a", &fixture.written).await.unwrap();
+    fetcher.fetch(&url, &any(), &fixture.file_root, "a", &fixture.written).await.unwrap();
     let sent = |origin: &Origin| {
         let requests = origin.take_requests();
         requests.iter().map(|request| request.headers.contains_key("authorization")).collect::<Vec<_>>()

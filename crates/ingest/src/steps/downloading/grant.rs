@@ -21,7 +21,7 @@ pub(super) struct Source<'a> {
     /// Its size in bytes, where it is announced.
     pub(super) size: Option<u64>,
     pub(super) digests: Digests,
-    pub(super) place: &'a Arc<FileRoot>,
+    pub(super) file_root: &'a Arc<FileRoot>,
     pub(super) name: &'a str,
 }
 
@@ -37,7 +37,7 @@ impl Source<'_> {
         written: &Arc<AtomicU64>,
     ) -> Result<Fetched, FetchError> {
         let expected = Expected { size: self.size, most_bytes, digests: self.digests.clone() };
-        fetcher.fetch(self.url, &expected, self.place, self.name, written).await
+        fetcher.fetch(self.url, &expected, self.file_root, self.name, written).await
     }
 }
 
