@@ -17,6 +17,7 @@ use crate::digest::Digests;
 use crate::key::Key;
 use crate::name::{SpaceName, StoreName};
 use crate::store::EntityTag;
+use crate::time::{moment, moment_in};
 
 /// What a change does. As text, the name in the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -127,10 +128,9 @@ impl fmt::Display for Rival {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "a change of {} holds it ({}", self.user, self.change.as_str())?;
         if let Some(since) = self.since {
-            write!(to, ", begun at {}", since.strftime("%Y-%m-%d %H:%M:%S UTC"))?;
+            write!(to, ", begun at {}", moment(since))?;
         }
-        let until = Timestamp::now().checked_add(self.left).unwrap_or(Timestamp::MAX);
-        write!(to, ") until {}, and longer while its process works", until.strftime("%H:%M:%S UTC"))
+        write!(to, ") until {}, and longer while its process works", moment_in(self.left))
     }
 }
 
@@ -150,7 +150,8 @@ pub enum Settlement {
     },
     /// Nothing was changed: no event.
     NotDone,
-    /// What the store has fits neither: an event *observed* is appended, with what is there, for a person to look at.
+    /// What the store has fits neither: an event *observed* is appended, with what is there, for an operator to look
+    /// at.
     Observed {
         /// What is there now; `None` where nothing is.
         etag: Option<EntityTag>,

@@ -41,6 +41,7 @@ pub mod retry;
 pub mod s3;
 mod sorted;
 pub mod store;
+pub mod time;
 
 pub use audited::Audited;
 pub use counted::Counted;

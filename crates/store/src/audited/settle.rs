@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::Audited;
@@ -13,6 +12,7 @@ use crate::audit::{Change, Intent, Settlement, SinkError};
 use crate::digest::Digests;
 use crate::error::{Error, ErrorKind};
 use crate::store::{EntityTag, Store, Written};
+use crate::time::moment_in;
 
 /// How long the look may take that an interrupted change ends with.
 const LAST_LOOK: Duration = Duration::from_secs(2);
@@ -73,8 +73,7 @@ impl<S: Store + ?Sized> Audited<S> {
                 match found_out.unwrap_or_else(Err) {
                     Ok(done) => done,
                     Err(there) => {
-                        let until = Timestamp::now().checked_add(opened.lease.left().await).unwrap_or(Timestamp::MAX);
-                        let until = until.strftime("%H:%M:%S UTC");
+                        let until = moment_in(opened.lease.left().await);
                         let next = format!("the next change of it, from {until} on, finds out and records it");
                         return Err(target.error(ErrorKind::Unknown(format!("{why}; {there}; {next}"))));
                     }

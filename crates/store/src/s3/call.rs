@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
-use jiff::Timestamp;
 use tokio::time::{Instant, timeout};
 
 use crate::error::Operation;
@@ -15,6 +14,7 @@ use crate::metrics::StoreRequestOutcome;
 use crate::retry::Attempts;
 use crate::s3::Inner;
 use crate::s3::failure::{Failure, Repeat};
+use crate::time::moment_in;
 
 /// The slowest connection that is waited for, in bytes a second.
 const SLOWEST: u64 = 32 * 1024;
@@ -117,7 +117,7 @@ impl Inner {
         if self.is_announced.swap(true, Ordering::Relaxed) {
             return;
         }
-        let until = Timestamp::now().checked_add(left).unwrap_or(Timestamp::MAX).strftime("%H:%M:%S UTC");
+        let until = moment_in(left);
         tracing::warn!(
             "store {}: no answer from {} yet{why}, trying again until {until}",
             self.name,
