@@ -112,7 +112,8 @@ const PUT: &str = "INSERT INTO asides (store, space, key, kept_as, reason, time,
 impl Catalogue {
     /// Checks with the brake whether an item may be deleted or overwritten, counts that, and records under which key
     /// its content is about to be kept: all of it, or nothing. Repeated within a day, it is allowed and nothing
-    /// changes. Without a limit it is allowed by a person. `None` while what was kept under that key is being removed.
+    /// changes. Without a limit it is allowed by an operator. `None` while what was kept under that key is being
+    /// removed.
     ///
     /// It may turn out that no content is there, where its process died.
     ///

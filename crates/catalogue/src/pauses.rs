@@ -1,5 +1,5 @@
-//! Pauses: the work of the mill for an account, a store, or an account in a store stands still because a person wants
-//! it so.
+//! Pauses: the work of the mill for an account, a store, or an account in a store stands still because an operator
+//! wants it so.
 //!
 //! A pause is read in the statement that takes tasks: from its commit on no worker begins what it stops, in any
 //! process. What is under way ends. A task that would be taken is set aside in the state `paused`, so that the many

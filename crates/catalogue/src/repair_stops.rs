@@ -1,4 +1,4 @@
-//! Where no repair starts by itself: a person has stopped them, or too many failed, or too much is wrong at once.
+//! Where no repair starts by itself: an operator has stopped them, or too many failed, or too much is wrong at once.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::database::value::{DatabaseRow, Value, millis, values};
 use crate::error::Error;
 use crate::tasks::{TaskKind, TaskQueue, TaskState};
 
-/// How many repairs may start by themselves in a store within 24 hours: more damage than that is for a person.
+/// How many repairs may start by themselves in a store within 24 hours: more damage than that is for an operator.
 pub const MOST_A_DAY: u64 = 10;
 
 /// After so many automatic repairs in a store that failed one after the other, none starts there by itself any more.
@@ -25,8 +25,8 @@ pub const MOST_FOUND: u64 = 25;
 /// Within what time copies are counted that were found to be wrong.
 pub const WAVE: Duration = Duration::from_hours(1);
 
-/// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for a
-/// person.
+/// For how long after an automatic repair of a copy none starts by itself again: what is wrong again soon is for an
+/// operator.
 pub const COOLDOWN: Duration = Duration::from_hours(7 * 24);
 
 /// When the mill stops automatic repairs in a store by itself, as the end of a sentence: `after 3 automatic repairs

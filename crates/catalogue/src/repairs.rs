@@ -42,7 +42,7 @@ pub struct NewRepair<'a> {
     /// The content that was seen when that was decided, as [`crate::bit::Evidence`] has it; `None` where it was not
     /// looked at.
     pub content: Option<&'a str>,
-    /// How many may be started automatically in that store within 24 hours; `None` where a person starts it.
+    /// How many may be started automatically in that store within 24 hours; `None` where an operator starts it.
     pub most_a_day: Option<u64>,
 }
 

@@ -24,7 +24,7 @@ pub enum Events {
     Item(StoreName, Item),
     /// Those of changes that a user made.
     User(String),
-    /// Those of what no change explains, for a person to look at.
+    /// Those of what no change explains, for an operator to look at.
     Observed,
 }
 

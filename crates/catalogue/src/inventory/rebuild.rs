@@ -44,7 +44,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`ErrorKind::Refused`] when rows that are there say that the object, the version, the job or a local id is
-    /// another's: which of both is right is for a person to decide, and nothing was changed then. Others when the
+    /// another's: which of both is right is for an operator to decide, and nothing was changed then. Others when the
     /// database cannot be written.
     pub async fn rebuild_version(
         &self,

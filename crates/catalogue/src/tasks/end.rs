@@ -33,7 +33,7 @@ pub enum TaskOutcome {
     Restore(Duration, String),
     /// It was not done, because its worker stops: it is visible again at once, as it was.
     GivenBack,
-    /// It may not take effect before a person allows it. Why: one sentence.
+    /// It may not take effect before an operator allows it. Why: one sentence.
     Held(String),
 }
 

@@ -1,4 +1,4 @@
-//! How many tasks there are: of each queue and state, of each kind, and of those that wait for a person, whose they
+//! How many tasks there are: of each queue and state, of each kind, and of those that wait for an operator, whose they
 //! are.
 
 use std::collections::BTreeMap;

@@ -22,8 +22,8 @@ pub struct OpenTask {
     pub task: KnownTask,
     /// What it waits for.
     pub state: TaskState,
-    /// From when on a worker may take it; of one that is taken, when its lease ends. `None` where it waits for a
-    /// person.
+    /// From when on a worker may take it; of one that is taken, when its lease ends. `None` where it waits for an
+    /// operator.
     pub visible: Option<Timestamp>,
     /// The worker that has it.
     pub worker: Option<String>,
@@ -33,7 +33,7 @@ pub struct OpenTask {
     pub waits_for: Option<String>,
 }
 
-/// What a person decided of a task.
+/// What an operator decided about a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
     /// Its number.

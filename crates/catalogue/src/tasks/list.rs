@@ -39,7 +39,7 @@ pub struct QueueFigures {
     pub waiting: u64,
     /// Those of them that a worker has.
     pub taken: u64,
-    /// Those that wait for a person to allow them.
+    /// Those that wait for an operator to allow them.
     pub held: u64,
     /// Those that failed.
     pub dead: u64,
@@ -120,8 +120,8 @@ impl Catalogue {
         self.list(HELD, values![account, destination, after, page(limit)], known).await
     }
 
-    /// Carries out what a person decides of a dead letter or a held task, and records it. The answer is whether it was
-    /// one.
+    /// Carries out what an operator decides of a dead letter or a held task, and records it. The answer is whether it
+    /// was one.
     ///
     /// # Errors
     /// When the database cannot be written.
@@ -134,7 +134,7 @@ impl Catalogue {
     }
 }
 
-/// What is decided of a task that waits for a person.
+/// What is decided of a task that waits for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision<'a> {
     /// What becomes of it.
@@ -147,7 +147,7 @@ pub struct Decision<'a> {
     pub reason: &'a str,
 }
 
-/// What becomes of a task that waited for a person.
+/// What becomes of a task that waited for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decided {
     /// It waits for a worker again, with its failures and as many attempts as a new one. What it was held for is

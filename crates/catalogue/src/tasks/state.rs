@@ -8,11 +8,11 @@ use crate::database::value::DatabaseRow;
 pub enum TaskState {
     /// A worker, or the end of the one that has it.
     Waiting,
-    /// A person who allows what it would do.
+    /// An operator who allows what it would do.
     Held,
-    /// A person who finds out why it failed.
+    /// An operator who finds out why it failed.
     Dead,
-    /// A person who ends the pause that keeps it from workers.
+    /// An operator who ends the pause that keeps it from workers.
     Paused,
     /// A store that cannot be read now: for a restore from its archive, or as its budget of the day is used up.
     Restore,
@@ -34,7 +34,7 @@ impl TaskState {
         }
     }
 
-    /// Whether it waits for a person to decide what becomes of it.
+    /// Whether it waits for an operator to decide what becomes of it.
     #[must_use]
     pub fn is_undecided(self) -> bool {
         match self {

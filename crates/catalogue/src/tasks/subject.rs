@@ -56,7 +56,7 @@ pub(crate) fn store(row: &DatabaseRow, at: usize) -> Result<Option<StoreName>, s
     if name.is_empty() { Ok(None) } else { row.parse(at, |name: String| name.parse::<StoreName>()) }
 }
 
-/// A word that this program does not know: a newer one wrote it, or a person.
+/// A word that this program does not know: a newer one wrote it, or an operator.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown word {0:?}")]
 pub(super) struct Unknown(pub(super) String);

@@ -32,6 +32,6 @@ pub struct TakenTask {
     pub errors: Vec<TaskError>,
     /// When it was requested first.
     pub created: Timestamp,
-    /// Whether a person has allowed what it was held for.
+    /// Whether an operator has allowed what it was held for.
     pub is_released: bool,
 }

@@ -150,7 +150,7 @@ on_both! {
         assert!(!catalogue.drop_bit_error(&error, &task, "again").await.unwrap());
     }
 
-    async fn a_person_failures_and_a_wave_stop_what_starts_by_itself_until_a_person_resumes_it(world: World) {
+    async fn an_operator_failures_and_a_wave_stop_what_starts_by_itself_until_an_operator_resumes_it(world: World) {
         let (catalogue, world, store) = (&world.catalogue, &world, main());
         assert!(catalogue.stop_repairs(None, "ada", "a test").await.unwrap());
         assert!(!catalogue.stop_repairs(None, "ada", "again").await.unwrap());
@@ -186,7 +186,7 @@ on_both! {
         assert_eq!(start(world, "d", &replica, None).await, RepairStarted::Started);
         assert!(!catalogue.open_repair(&replica, &item("d")).await.unwrap().unwrap().is_automatic);
 
-        // What is wrong again soon is for a person.
+        // What is wrong again soon is for an operator.
         catalogue.end_repair(&store, &item("e"), RepairEnd::Repaired, "a test").await.unwrap();
         assert_eq!(start(world, "e", &store, Some(9)).await, RepairStarted::Cooling);
         world.tamper("UPDATE repairs SET ended = ended - 604800001 WHERE outcome = 'repaired'").await;
@@ -210,7 +210,7 @@ on_both! {
 
     async fn no_more_are_started_automatically_in_a_store_within_a_day_than_may_be(world: World) {
         let (names, world) = (["a", "b", "c", "d", "e"], &world);
-        // A person starts as many as they want, and these do not count.
+        // An operator starts as many as they want, and these do not count.
         assert_eq!(start(world, "z", &main(), None).await, RepairStarted::Started);
         let store = main();
         let started = join_all(names.iter().map(|name| start(world, name, &store, Some(2)))).await;

@@ -104,7 +104,7 @@ on_both! {
         assert_eq!((dead[0].home, &dead[0].subject), (LOW, &subject("a")));
         assert_eq!(catalogue.dead_letters("account", dead[0].id, 10).await.unwrap(), []);
 
-        // A person may let it be tried again, and so does a new request.
+        // An operator may let it be tried again, and so does a new request.
         assert!(decide(catalogue, dead[0].id, Decided::Retry).await && !decide(catalogue, dead[0].id, Decided::Retry).await);
         for attempt in 1..=3 {
             wait_out(&world).await;
