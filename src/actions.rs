@@ -60,7 +60,7 @@ pub use precondition::Precondition;
 pub use prepare::Prepared;
 pub use reason::{NoReason, Reason};
 pub use refusal::Refusal;
-pub use runner::Runner;
+pub use runner::ActionRunner;
 pub use skips::Skip;
 pub use spec::{ActionSpec, Applies};
 pub use table::{

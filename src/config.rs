@@ -45,7 +45,7 @@ pub struct Config {
     /// The volume of the daemons, if it is mounted here.
     pub storage: Option<StorageConfig>,
     /// Where the figures of more than six hours are; `None` for nowhere.
-    pub prometheus: Option<Prometheus>,
+    pub prometheus: Option<PrometheusConfig>,
     /// How many collections have series of their own; 0 for none.
     pub collections: usize,
     /// Users, tokens and roles, and the rules for alerts.
@@ -156,7 +156,7 @@ pub struct Loopback {
 
 /// A Prometheus server that scrapes this one.
 #[derive(Clone, Debug)]
-pub struct Prometheus {
+pub struct PrometheusConfig {
     /// Where it is.
     pub url: ExternalUrl,
     /// Label matchers that select the series of this queue, such as `job="queuekeeper"`; empty for all.
@@ -219,9 +219,4 @@ pub struct StorageConfig {
     pub path: PathBuf,
     /// The used part of the volume, 0 to 1, above which the daemons hold jobs back.
     pub threshold: f64,
-}
-
-impl StorageConfig {
-    /// The daemons' default threshold.
-    pub const THRESHOLD: f64 = 0.8;
 }

@@ -204,7 +204,7 @@ async fn run_in(
         config.mirror.fault_limits.stuck.set(JobState::Provisioning, monitoring.hour());
         let url = format!("http://127.0.0.1:{}", monitoring.prometheus());
         let url = url.parse().expect("it is a URL");
-        config.prometheus = Some(crate::config::Prometheus { url, matchers: String::new() });
+        config.prometheus = Some(crate::config::PrometheusConfig { url, matchers: String::new() });
     }
     config.mill = Some(accounts);
     config.storage =

@@ -18,6 +18,7 @@
 //! | [`queuekeeper_mail`] | a crate of its own: mails: addresses, form, delivery of those that wait in the catalogue |
 //! | [`queuekeeper_ingest`] | a crate of its own: deposits, and the daemons that take them through the queue into the stores. It answers no HTTP |
 //! | [`queuekeeper_mill`] | a crate of its own: copies in further stores, checks of content, repairs. It answers no HTTP, and runs without a queue |
+//! | `words` | counts, lengths of time, instants and cut texts as sentences, pages and commands show them |
 //! | [`mirror`] | the image of the tree in memory: one writer, many readers. It answers no HTTP and writes nothing to ZooKeeper |
 //! | [`insight`] | why something is not moving (each cause of a diagnosis), and when a batch ends: functions over the mirror and an instant |
 //! | [`metrics`] | the collectors over the mirror's figures, and the exposition. They read no znode |
@@ -54,3 +55,4 @@ pub mod prometheus;
 pub mod server;
 pub mod views;
 pub mod web;
+mod words;

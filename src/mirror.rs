@@ -1,7 +1,7 @@
 //! The in-memory image of the queue and its read models; one writer, many readers.
 //!
 //! [`run`] sets one recursive watch on the tree, walks it once, and then reads only what events name. Readers hold a
-//! [`Store`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
+//! [`MirrorStore`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
 
 mod addresses;
 mod bands;
@@ -37,7 +37,6 @@ mod text;
 mod timekeeper;
 mod walk;
 mod watch;
-pub(crate) mod words;
 
 pub use addresses::AddressBook;
 pub use faults::{FaultFigures, FoundFault};
@@ -54,10 +53,10 @@ pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;
 pub use situation::{
-    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, PauseSituation, Pool, QueueHead, QueuePosition,
-    StateSituation, Volume,
+    Backlog, BatchContext, BatchSituation, Holding, JobHold, JobSituation, PauseSituation, Pool, QueueHead,
+    QueuePosition, StateSituation, Volume,
 };
-pub use store::{Addresses, Store, Writer};
+pub use store::{Addresses, MirrorStore, Writer};
 pub use summary::{
     AGE_BOUNDS, AGE_LABELS, ByAge, ByState, CollectionFigures, ItemFigures, JobFigures, LargestCollections,
     LockFigures, LockKind, Summary, state_label,

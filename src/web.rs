@@ -26,7 +26,7 @@ use crate::actions::Actions;
 use crate::config;
 use crate::metrics::http::Known;
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 
 pub use self::several::Several;
 pub use self::state::{Front, State};
@@ -58,7 +58,7 @@ impl State {
     #[must_use]
     pub fn new(
         config: config::Config,
-        store: Store,
+        store: MirrorStore,
         storage: Option<MeasuredStorage>,
         actions: Option<Actions>,
         registry: Registry,

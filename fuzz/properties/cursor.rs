@@ -2,7 +2,7 @@
 
 use queuekeeper::actions::audit::ActionId;
 use queuekeeper::mirror::failures::FailureKey;
-use queuekeeper::mirror::find::{Direction, JobCursor, JobSort, SEARCH_LIMIT, SearchText};
+use queuekeeper::mirror::find::{Direction, JobCursor, JobOrder, SEARCH_LIMIT, SearchText};
 use queuekeeper::mirror::lists::Cursor;
 use queuekeeper_queue::fault::Fault;
 
@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
         Ok(cursor) => {
             shown::again(&cursor);
             assert_eq!(cursor.to_string(), text, "only what would be written is a cursor");
-            let sorts = JobSort::ALL.into_iter().flat_map(|sort| Direction::ALL.map(|direction| (sort, direction)));
+            let sorts = JobOrder::ALL.into_iter().flat_map(|sort| Direction::ALL.map(|direction| (sort, direction)));
             assert_eq!(
                 sorts.filter(|(sort, direction)| cursor.is_of(*sort, *direction)).count(),
                 1,

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use queuekeeper::mirror::Store;
-use queuekeeper::mirror::find::{Direction, JobQuery, JobSort};
+use queuekeeper::mirror::MirrorStore;
+use queuekeeper::mirror::find::{Direction, JobOrder, JobQuery};
 use queuekeeper::mirror::fuzzing::Mirrored;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::JobId;
@@ -39,7 +39,7 @@ pub fn check(data: &[u8]) {
 }
 
 /// All that an image says.
-fn said(store: &Store, now: Timestamp) -> BTreeSet<String> {
+fn said(store: &MirrorStore, now: Timestamp) -> BTreeSet<String> {
     let mut said = BTreeSet::new();
     let mut say = |what: &str, thing: &dyn std::fmt::Debug| {
         said.insert(format!("{what} {thing:?}"));
@@ -66,14 +66,14 @@ fn said(store: &Store, now: Timestamp) -> BTreeSet<String> {
 }
 
 /// Follows the lists of jobs in every order, and counts.
-fn add_up(store: &Store, now: Timestamp) {
+fn add_up(store: &MirrorStore, now: Timestamp) {
     let jobs: BTreeSet<JobId> =
         store.jobs(0..usize::MAX).map(|(jobs, _)| jobs).unwrap_or_default().iter().map(|job| job.id).collect();
     let summary = store.summary(now, None).expect("there is an image");
     let counted: u64 = summary.jobs.iter().map(|(_, figures)| figures.count).sum();
     assert_eq!(counted, jobs.len() as u64, "each job is in one state");
     let size = jobs.len().div_ceil(3).clamp(1, 500);
-    for (sort, direction) in JobSort::ALL.into_iter().flat_map(|sort| Direction::ALL.map(|way| (sort, way))) {
+    for (sort, direction) in JobOrder::ALL.into_iter().flat_map(|sort| Direction::ALL.map(|way| (sort, way))) {
         let mut query = JobQuery { sort, direction, limit: size, ..JobQuery::default() };
         let mut seen = BTreeSet::new();
         loop {
@@ -90,7 +90,7 @@ fn add_up(store: &Store, now: Timestamp) {
 }
 
 /// Looks at every page, and at those of some items.
-fn show(board: &Board, store: &Store) {
+fn show(board: &Board, store: &MirrorStore) {
     let (jobs, _) = store.jobs(0..3).unwrap_or_default();
     let jobs = jobs.iter().flat_map(|job| {
         [format!("/jobs/{}", job.id), format!("/api/v1/jobs/{}", job.id), format!("/api/v1/jobs/{}/diagnosis", job.id)]

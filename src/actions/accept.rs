@@ -23,7 +23,7 @@ use super::reason::Reason;
 use super::refusal::Refusal;
 use super::session::Connected;
 use super::shared::Shared;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
 
@@ -54,13 +54,13 @@ pub struct Accepted {
 impl Actions {
     /// Actions of the command line: over a connection of the caller.
     #[must_use]
-    pub fn over(queue: Queue, known: (Option<Store>, Clock), limits: Limits, audit: Audit) -> Self {
+    pub fn over(queue: Queue, known: (Option<MirrorStore>, Clock), limits: Limits, audit: Audit) -> Self {
         Self::with(Connected::to(queue), known, limits, audit, Metrics::default())
     }
 
     pub(super) fn with(
         connected: Connected,
-        (store, clock): (Option<Store>, Clock),
+        (store, clock): (Option<MirrorStore>, Clock),
         limits: Limits,
         audit: Audit,
         metrics: Metrics,

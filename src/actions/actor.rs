@@ -16,9 +16,12 @@ pub enum Role {
     /// Read.
     Viewer,
     /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair; and
-    /// withdraw a deposit, as its depositor may.
+    /// withdraw a deposit, as its depositor may. Of the mill: have content checked, retry or drop dead letters, pause
+    /// and resume work, stop automatic repairs, and resolve bit errors by repair, rewrite or drop.
     Operator,
-    /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items.
+    /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items. Of the mill: release or
+    /// drop held tasks, resume automatic repairs, save or apply a policy, and resolve bit errors by correct, adopt or
+    /// accept.
     Admin,
 }
 
@@ -39,6 +42,14 @@ impl Role {
             Self::Admin => "admin",
         }
     }
+
+    /// One who has it, as sentences name them: `an operator`.
+    #[must_use]
+    pub fn with_article(self) -> String {
+        let label = self.label();
+        let article = if label.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+        format!("{article} {label}")
+    }
 }
 
 impl fmt::Display for Role {
@@ -49,9 +60,7 @@ impl fmt::Display for Role {
 
 /// There is no such role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown role “{0}”; expected viewer, operator, admin, depositor, alertmanager for a sender of alerts, or store-events for a store"
-)]
+#[error("unknown role “{0}”; expected one of {names}", names = Role::ALL.map(Role::label).join(", "))]
 pub struct UnknownRole(String);
 
 impl FromStr for Role {
@@ -114,8 +123,24 @@ mod tests {
             assert_eq!(role.label().parse(), Ok(role));
         }
         for text in ["", "Admin", "root", "admin "] {
-            assert!(text.parse::<Role>().unwrap_err().to_string().contains("viewer, operator, admin"), "{text}");
+            let error = text.parse::<Role>().unwrap_err().to_string();
+            let (_, names) = error.split_once("expected one of ").unwrap();
+            assert_eq!(names.split(", ").collect::<Vec<_>>(), Role::ALL.map(Role::label), "{text}");
         }
         assert!(Role::ALL.is_sorted_by(|a, b| a < b));
+    }
+
+    #[test]
+    fn a_role_has_the_article_that_it_is_spoken_with() {
+        let spoken = [Role::Viewer, Role::Operator, Role::Admin].map(Role::with_article);
+        assert_eq!(spoken, ["a viewer", "an operator", "an admin"]);
+    }
+
+    #[test]
+    fn the_documentation_names_every_role_and_no_other() {
+        let (_, table) = include_str!("../../docs/security.md").split_once("| role | may |\n").unwrap();
+        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
+        let named: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        assert_eq!(named, Role::ALL.map(Role::label));
     }
 }

@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use super::refusal::Refusal;
-use crate::mirror::{Measured, Store};
+use crate::mirror::{Measured, MirrorStore};
 
 /// The source of the servers' time.
 #[derive(Clone)]
@@ -36,7 +36,7 @@ impl Clock {
     /// # Errors
     /// [`Refusal::Unavailable`] if their clock could not be measured: with a wrong one, a live lock looks like a leaked
     /// one.
-    pub(super) async fn server_time(&self, store: Option<&Store>, own: Timestamp) -> Result<Timestamp, Refusal> {
+    pub(super) async fn server_time(&self, store: Option<&MirrorStore>, own: Timestamp) -> Result<Timestamp, Refusal> {
         let why = match (self, store) {
             (Self::Measured(ask), _) => match ask().await {
                 Ok(measured) => return Ok(measured.server_time(own)),

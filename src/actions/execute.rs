@@ -17,7 +17,7 @@ use super::reason::Reason;
 use super::refusal::Refusal;
 use super::shared::Shared;
 use super::target::Target;
-use crate::mirror::words::counted;
+use crate::words::counted;
 use queuekeeper_queue::state::{JobState, State as _};
 use queuekeeper_queue::{Error, Queue};
 

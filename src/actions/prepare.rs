@@ -13,8 +13,8 @@ use super::precondition::Precondition;
 use super::refusal::Refusal;
 use super::table::{BatchesAction, FaultAction, LockAction};
 use super::target::Target;
-use crate::mirror::Store;
-use crate::mirror::words::counted;
+use crate::mirror::MirrorStore;
+use crate::words::counted;
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::Priority;
 use queuekeeper_queue::record::OperatorNote;
@@ -82,7 +82,7 @@ pub(super) enum Step {
 pub(super) struct ActionPlanner<'a> {
     pub(super) queue: &'a Queue,
     /// The mirror, whose known paths save round trips; `None` for the command line.
-    pub(super) store: Option<&'a Store>,
+    pub(super) store: Option<&'a MirrorStore>,
     /// What it has of deposits; `None` for the command line, and where there is none.
     pub(super) catalogue: Option<&'a Catalogue>,
     pub(super) clock: &'a Clock,

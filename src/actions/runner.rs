@@ -7,13 +7,13 @@ use super::audit::{Audit, AuditWriter};
 use super::clock::Clock;
 use super::metrics::Metrics;
 use super::session::Connection;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_zookeeper::{ConnectError, Sessions};
 
 /// The connection of actions and the writer of the audit trail. Awaited by its owner.
 #[derive(Debug)]
-pub struct Runner {
+pub struct ActionRunner {
     actions: Actions,
     connection: Connection,
     writer: AuditWriter,
@@ -24,18 +24,18 @@ impl Actions {
     /// knowledge of paths and states.
     #[must_use]
     pub fn new(
-        store: Store,
+        store: MirrorStore,
         limits: Limits,
         (audit, writer): (Audit, AuditWriter),
         metrics: Metrics,
-    ) -> (Self, Runner) {
+    ) -> (Self, ActionRunner) {
         let (connection, connected) = Connection::new();
         let actions = Self::with(connected, (Some(store), Clock::Mirror), limits, audit, metrics);
-        (actions.clone(), Runner { actions, connection, writer })
+        (actions.clone(), ActionRunner { actions, connection, writer })
     }
 }
 
-impl Runner {
+impl ActionRunner {
     /// Runs until `shutdown`. Actions in progress are then finished and recorded.
     ///
     /// # Errors

@@ -14,14 +14,14 @@ use super::lists::Lists;
 use super::metrics::Metrics;
 use super::refusal::Refusal;
 use super::session::Connected;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) connected: Connected,
-    pub(super) store: Option<Store>,
+    pub(super) store: Option<MirrorStore>,
     /// What the catalogue has of deposits, where there is one.
     pub(super) catalogue: OnceLock<Catalogue>,
     /// Whether the queue's daemons have the same one, as far as is known: they keep it for as long as a tree lives.

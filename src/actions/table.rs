@@ -103,7 +103,7 @@ target_actions! {
         Resume { to: Option<JobState> => AcceptedParameter::value(Parameter::To) } [
             role: Operator,
             summary: "Resume a failed job after its last successful state, or in the state that --to names",
-            effect: "It continues where it stopped, and its retry count rises by one.",
+            effect: "It continues after its last successful state, or in the state that you choose; its retry count rises by one.",
             applies: Applies::ToJob(|state| state == JobState::Failed, "only a failed job can be resumed"),
         ]
         /// Holds it.
@@ -279,14 +279,14 @@ target_actions! {
         /// Holds it.
         Hold [
             role: Operator,
-            summary: "Hold the store: daemons of queuekeeper store no further objects in it",
+            summary: "Hold a store: daemons of queuekeeper store no further objects in it",
             effect: "Daemons of queuekeeper store no further objects in it until it is released, but finish those that they are storing. Its jobs wait in Storing. Java daemons ignore the hold.",
             applies: Applies::Always,
         ]
         /// Releases it.
         Release [
             role: Operator,
-            summary: "Release the store",
+            summary: "Release a store that is held",
             effect: "The daemons store in it again.",
             applies: Applies::Always,
         ]

@@ -12,7 +12,7 @@ use super::payload::Alert;
 use super::rule::{Narrow, Rule};
 use crate::actions::audit::ActionId;
 use crate::actions::{Fault, JobState, State as _};
-use crate::mirror::words::moment;
+use crate::words::moment;
 
 /// The alert that caused a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

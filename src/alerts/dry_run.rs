@@ -6,7 +6,7 @@ use super::decision::{Scope, Trigger};
 use super::evaluation::{Evaluation, Stop};
 use super::guard;
 use super::item::DecisionItem;
-use super::memory::Hold;
+use super::memory::RuleHold;
 use super::outcome::AlertOutcome;
 use super::payload::Alert;
 use super::rule::{Rule, RuleAction};
@@ -47,7 +47,7 @@ impl Shared {
             {
                 memory.holds.retain(|hold| hold.collection != collection);
                 let fingerprint = cause.fingerprint.clone();
-                memory.holds.push(Hold { collection, since: now, fingerprint });
+                memory.holds.push(RuleHold { collection, since: now, fingerprint });
             }
         }
         memory.record_alert(&scope.key(), &cause.fingerprint, cause.starts_at, rule.cooldown, now);
@@ -62,7 +62,7 @@ impl Shared {
     pub(super) fn dry_run_release(&self, rule: &Rule, alert: &Alert) -> Evaluation {
         let mut dry = self.dry.lock();
         let memory = dry.memories.entry(rule.name.clone()).or_default();
-        let is_of = |hold: &Hold| hold.fingerprint == alert.fingerprint;
+        let is_of = |hold: &RuleHold| hold.fingerprint == alert.fingerprint;
         let holds: Vec<_> =
             memory.holds.iter().filter(|hold| is_of(hold)).map(|hold| DecisionItem::hold(hold).on).collect();
         if !rule.is_undone || holds.is_empty() {

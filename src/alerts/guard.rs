@@ -9,7 +9,7 @@ use super::evaluation::Stop;
 use super::memory::{MAX_ATTEMPTED, Memory, PreviousAction, SharedBudget};
 use super::outcome::AlertOutcome;
 use super::rule::{Budget, Rule};
-use crate::mirror::words::counted;
+use crate::words::{counted, moment};
 
 /// The period to which a share of a state applies.
 const SHARE_SPAN: Duration = Duration::from_hours(1);
@@ -17,7 +17,7 @@ const SHARE_SPAN: Duration = Duration::from_hours(1);
 /// Whether a rule may act on an alert, considering its previous actions.
 pub(super) fn admit(rule: &Rule, memory: &Memory, cause: &Trigger, scope: &str, now: Timestamp) -> Result<(), Stop> {
     if let Some(breaker) = &memory.breaker {
-        let why = format!("its breaker has been open since {:.0}: {}", breaker.since, breaker.why);
+        let why = format!("its breaker has been open since {}: {}", moment(breaker.since), breaker.why);
         return Err(Stop::new(AlertOutcome::BreakerOpen, why));
     }
     match memory.previous_action(scope, &cause.fingerprint, cause.starts_at, rule.cooldown, now) {

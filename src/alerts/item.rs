@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::memory::Hold;
+use super::memory::RuleHold;
 use super::rule::RuleAction;
 use crate::actions::{Action, ActionKind, ActionParameters, Precondition, Refusal, Target};
 
@@ -26,7 +26,7 @@ impl DecisionItem {
     }
 
     /// The release of a hold.
-    pub(super) fn hold(hold: &Hold) -> Self {
+    pub(super) fn hold(hold: &RuleHold) -> Self {
         let on = Target::Collection(hold.collection.as_str().into()).to_string();
         Self { on, version: None, since: Some(hold.since) }
     }

@@ -90,7 +90,7 @@ pub struct Breaker {
 
 /// A collection held by a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hold {
+pub struct RuleHold {
     /// Its mnemonic.
     pub collection: String,
     /// Since when, as in the data of the hold: whole seconds.
@@ -133,7 +133,7 @@ pub struct Memory {
     seen: VecDeque<SeenAlert>,
     pub(super) attempts: BTreeMap<String, Attempts>,
     /// The collections that it holds.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<RuleHold>,
     /// When it last acted.
     pub last_action: Option<Timestamp>,
     /// The items that it has left to a user, as of its last selection; at most a hundred.

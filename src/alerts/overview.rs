@@ -5,11 +5,11 @@ use jiff::Timestamp;
 use super::decision::{Decision, DecisionKind};
 use super::foreign::{Foreign, foreign};
 use super::guard;
-use super::memory::{Breaker, Hold, Memory, SharedBudget, memory_of};
+use super::memory::{Breaker, Memory, RuleHold, SharedBudget, memory_of};
 use super::outcome::AlertOutcome;
 use super::rule::{Mode, Rule, Rules};
 use super::server::Alerts;
-use crate::mirror::words::moment;
+use crate::words::moment;
 use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// The state of the rules at one moment.
@@ -18,7 +18,7 @@ pub struct Overview {
     /// Each rule, in the order of the configuration file.
     pub rules: Vec<RuleOverview>,
     /// Rules that no longer enforce, or are not configured in this process, and still hold collections.
-    pub orphans: Vec<(String, Vec<Hold>)>,
+    pub orphans: Vec<(String, Vec<RuleHold>)>,
     /// Who paused automatic actions, why and since when; `None` if they are not paused.
     pub paused: Option<RulesPause>,
     /// Whether this process is the leader.
@@ -60,7 +60,7 @@ pub struct RuleOverview {
     /// How many items its budget allows now; the limit from its share of the jobs is known only at a selection.
     pub budget_left: u64,
     /// The collections that it holds; in a dry run, those that it would.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<RuleHold>,
     /// Its decisions that are pending or executing, in words, each with since when.
     pub waiting: Vec<(String, Timestamp)>,
     /// The items that it has left to a user.
@@ -179,7 +179,7 @@ pub(super) fn waiting(decisions: &[Decision], rule: &str, now: Timestamp) -> Vec
 }
 
 /// The holds of rules that no longer enforce.
-pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<Hold>)> {
+pub(super) fn orphans(snapshot: &Snapshot, rules: &Rules) -> Vec<(String, Vec<RuleHold>)> {
     let nodes = snapshot.rules.iter();
     let idle = nodes.filter(|(name, _)| rules.get(name).is_none_or(|rule| rule.mode != Mode::Enforce));
     let holds = idle.filter_map(|(name, node)| {

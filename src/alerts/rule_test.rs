@@ -8,7 +8,7 @@ use super::memory::{SharedBudget, memory_of};
 use super::payload::{Alert, BadPayload, Payload, Status};
 use super::rule::{Mode, Rule, Rules};
 use super::select::QueueView;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use queuekeeper_zookeeper::coordination::Snapshot;
 
 /// The response of one rule to one alert.
@@ -38,7 +38,7 @@ impl RuleTest {
     pub fn all(
         rules: &Rules,
         body: &[u8],
-        store: &Store,
+        store: &MirrorStore,
         space: Option<i64>,
         snapshot: &Snapshot,
         now: Timestamp,

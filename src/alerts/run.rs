@@ -15,19 +15,19 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The task that executes decisions; awaited by its owner.
 #[derive(Debug)]
-pub struct Runner {
+pub struct AlertRunner {
     alerts: Alerts,
 }
 
 impl Alerts {
     /// What executes decisions, once it runs.
     #[must_use]
-    pub fn runner(&self) -> Runner {
-        Runner { alerts: self.clone() }
+    pub fn runner(&self) -> AlertRunner {
+        AlertRunner { alerts: self.clone() }
     }
 }
 
-impl Runner {
+impl AlertRunner {
     /// Runs until `shutdown`. The current item is then finished; the rest is left to the next leader.
     pub async fn run(self, shutdown: CancellationToken) {
         let shared = &self.alerts.shared;

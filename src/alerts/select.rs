@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::decision::Scope;
 use super::evaluation::Stop;
 use super::item::DecisionItem;
-use super::memory::{Hold, Memory};
+use super::memory::{Memory, RuleHold};
 use super::outcome::AlertOutcome;
 use super::rule::{Rule, RuleAction, RuleItems};
 use super::time::later;
 use crate::actions::{Fault, JobId, JobState, Path, Target};
-use crate::mirror::find::{JobQuery, JobSort, PAGE_LIMIT};
-use crate::mirror::words::counted;
-use crate::mirror::{Batch, Job, Store};
+use crate::mirror::find::{JobOrder, JobQuery, PAGE_LIMIT};
+use crate::mirror::{Batch, Job, MirrorStore};
+use crate::words::counted;
 use queuekeeper_queue::state::BatchState;
 
 /// How many jobs are examined for one alert: more than are ever selected, and few enough to take little time.
@@ -32,7 +32,7 @@ const MAX_LEFT: usize = 100;
 /// The queue at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QueueView<'a> {
-    pub(super) store: &'a Store,
+    pub(super) store: &'a MirrorStore,
     /// The working storage in bytes that a job may need without having to wait; `None` if it is not measured.
     pub(super) space: Option<i64>,
     pub(super) now: Timestamp,
@@ -119,7 +119,7 @@ impl QueueView<'_> {
 
     /// Since when a collection is held, by the servers' clock, as the times of jobs are. If the hold does not exist any
     /// longer, the time in its data.
-    pub(super) fn held_from(&self, hold: &Hold) -> Timestamp {
+    pub(super) fn held_from(&self, hold: &RuleHold) -> Timestamp {
         let found = Path::hold(&hold.collection).and_then(|path| self.store.locked_by_servers(&path));
         found.unwrap_or(hold.since)
     }
@@ -296,7 +296,7 @@ impl QueueView<'_> {
 
     /// Visits the jobs of a query, those longest in their state first, until the callback returns false.
     fn each(&self, query: JobQuery, mut look: impl FnMut(&Job) -> bool) {
-        let mut query = JobQuery { limit: PAGE_LIMIT, sort: JobSort::Entered, ..query };
+        let mut query = JobQuery { limit: PAGE_LIMIT, sort: JobOrder::Entered, ..query };
         for _ in 0..MAX_LOOKED_AT / PAGE_LIMIT {
             let Some(page) = self.store.find_jobs(&query, self.now) else { return };
             if !page.items.iter().all(&mut look) {

@@ -20,7 +20,7 @@ use super::rule::{Mode, Rule, Rules};
 use super::select::QueueView;
 use crate::actions::audit::{ActionId, Finished, Record};
 use crate::actions::{Actions, Actor, Reason, Refusal, Role};
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use queuekeeper_zookeeper::coordination::{self, Coordination, CoordinationError, CoordinationMode, Snapshot, Write};
 
 /// How many calls are processed concurrently.
@@ -45,7 +45,7 @@ impl fmt::Debug for Alerts {
 }
 
 pub(super) struct Shared {
-    pub(super) store: Store,
+    pub(super) store: MirrorStore,
     pub(super) space: Space,
     pub(super) actions: Actions,
     pub(super) coordination: Coordination,
@@ -96,7 +96,7 @@ impl Alerts {
     /// Alerts with these rules; [`Alerts::runner`] executes the decisions.
     #[must_use]
     pub fn new(
-        store: Store,
+        store: MirrorStore,
         space: impl Fn() -> Option<i64> + Send + Sync + 'static,
         actions: Actions,
         coordination: Coordination,

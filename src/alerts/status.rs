@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::memory::{Breaker, Hold, Memory, memory_of};
+use super::memory::{Breaker, Memory, RuleHold, memory_of};
 use super::overview::{Overview, RuleOverview, RulesPause, decisions, orphans, waiting};
 use super::rule::{Mode, Rule, Rules, actor_of};
 use queuekeeper_zookeeper::coordination::Snapshot;
@@ -16,7 +16,7 @@ pub struct RulesStatus {
     /// Each rule, in the order of the configuration file; without that file, the rules that have a znode, by name.
     pub rules: Vec<RuleStatus>,
     /// Rules that no longer enforce and still hold collections. Empty without the configuration file.
-    pub orphans: Vec<(String, Vec<Hold>)>,
+    pub orphans: Vec<(String, Vec<RuleHold>)>,
     /// Who paused automatic actions; `None` if they are not paused.
     pub paused: Option<RulesPause>,
     /// Why this process cannot be a candidate for the leader; `None` if it can, or need not.
@@ -43,7 +43,7 @@ pub struct RuleStatus {
     /// Its decisions that are pending or executing, in words, each with since when.
     pub waiting: Vec<(String, Timestamp)>,
     /// The collections that it holds; empty in a dry run.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<RuleHold>,
     /// Whether it releases its holds when the alert is resolved; `None` without the configuration file.
     pub is_undone: Option<bool>,
 }

@@ -94,11 +94,11 @@ fn show(list: &AccessList, screen: &mut Screen) {
         Column::rest("MESSAGE"),
     ]);
     for request in &list.items {
-        let odd = request.odd_status.as_ref();
+        let text = request.status_text.as_ref();
         table.row([
             request.queue.to_owned(),
             request.id.clone(),
-            odd.map_or_else(|| request.state.to_owned(), |odd| format!("{} ({odd})", request.state)),
+            text.map_or_else(|| request.state.to_owned(), |text| format!("{} ({text})", request.state)),
             ago(request.entered, now),
             size(request.requested_bytes),
             yes(request.locked),

@@ -18,7 +18,7 @@ use super::words::count;
 use super::{UsageError, headings};
 use crate::actions::audit::Audit;
 use crate::actions::{Action, Actions, Actor, BulkAction, Execution, ListOf, Reason, Target};
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use crate::views::actions::ActionView;
 
 /// The refresh interval of the progress bar.
@@ -78,7 +78,12 @@ impl ActArgs {
     }
 
     /// Opens the audit trail. With a mirror, faults can be detected.
-    fn session(&self, link: &Link, store: Option<Store>, output: OutputArgs) -> anyhow::Result<ActionSession<'_>> {
+    fn session(
+        &self,
+        link: &Link,
+        store: Option<MirrorStore>,
+        output: OutputArgs,
+    ) -> anyhow::Result<ActionSession<'_>> {
         let interrupts = Interrupts::listen()?;
         let (audit, writer) = Audit::open(self.audit.destination()?)
             .map_err(|error| CommandError::new(FAILED, format!("{error}; nothing was done")))?;
@@ -93,7 +98,7 @@ impl ActArgs {
     pub(super) async fn with_session(
         &self,
         link: &Link,
-        store: Option<Store>,
+        store: Option<MirrorStore>,
         output: OutputArgs,
         work: impl AsyncFnOnce(&ActionSession<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {

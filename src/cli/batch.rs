@@ -127,8 +127,8 @@ fn show(standing: &BatchStanding, now: Timestamp, screen: &mut Screen) {
     screen.fact("Jobs", &format!("{}{of}", count(jobs.total)));
     let states: Vec<_> = standing.states.iter().map(|state| format!("{} {}", state.jobs, state.state)).collect();
     screen.fact("Their states", &states.join(", "));
-    let at = standing.outlook.instants(now);
-    let by_clock = if at.is_empty() { String::new() } else { format!(", at {at}") };
+    let at = standing.outlook.instants();
+    let by_clock = if at.is_empty() { String::new() } else { format!(", {at}") };
     // A single walk does not show how fast jobs finish.
     if standing.outlook.forecast != Forecast::Unknown {
         screen.fact("Ends", &format!("{}{by_clock}", standing.outlook.ends));

@@ -111,5 +111,5 @@ fn show(list: &BatchList, screen: &mut Screen) {
 
 /// Its state; the text of its status if that is not a state.
 pub(super) fn state(batch: &BatchItem) -> String {
-    batch.odd_status.as_ref().map_or_else(|| batch.state.to_owned(), |odd| format!("{} ({odd})", batch.state))
+    batch.status_text.as_ref().map_or_else(|| batch.state.to_owned(), |text| format!("{} ({text})", batch.state))
 }

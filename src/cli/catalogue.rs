@@ -13,9 +13,9 @@ use super::commands::commands;
 use super::exit::{CommandError, FAILED, NOT_FOUND, REFUSED};
 use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::{CatalogueUrl, ConfigFile};
-use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
 use crate::views::show::visible;
+use crate::words::counted;
 
 /// Check, back up, migrate or rebuild the catalogue
 #[derive(Clone, Debug, Args)]

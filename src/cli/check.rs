@@ -14,7 +14,7 @@ use queuekeeper_store::{StoreFamilies, StoreName};
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, output};
 use crate::config::{CatalogueUrl, ConfigFile, FileError, Validity, WebFile};
-use crate::mirror::words::counted;
+use crate::words::{counted, moment};
 
 /// Check files for --web.config.file, and the certificates and keys that they refer to
 #[derive(Clone, Debug, Args)]
@@ -37,7 +37,9 @@ impl CheckArgs {
             Ok(refused.map_or("is valid".to_owned(), |(Validity { not_before, not_after }, why)| {
                 format!(
                     "is valid, but its certificate {why}, so that clients refuse it \
-                     (valid from {not_before} until {not_after}); replace it with a valid one"
+                     (valid from {} until {}); replace it with a valid one",
+                    moment(not_before),
+                    moment(not_after)
                 )
             }))
         })

@@ -76,14 +76,14 @@ impl ClientArgs {
 
 impl Link {
     /// Walks the tree once; with `confirm` a second time if the first walk finds faults.
-    pub(super) async fn store(&self, confirm: bool) -> Result<mirror::Store, CommandError> {
+    pub(super) async fn store(&self, confirm: bool) -> Result<mirror::MirrorStore, CommandError> {
         let _spinner = Spinner::start("reading the queue");
         let measured = self.clock.get().and_then(|measured| measured.as_ref().ok()).copied();
         Ok(mirror::load(&self.client, self.limits.clone(), confirm, measured).await?)
     }
 
     /// Reads one job, and nothing else; `None` if it does not exist.
-    pub(super) async fn job(&self, id: JobId) -> Result<Option<mirror::Store>, CommandError> {
+    pub(super) async fn job(&self, id: JobId) -> Result<Option<mirror::MirrorStore>, CommandError> {
         Ok(mirror::load_job(&self.client, id).await?)
     }
 
@@ -130,7 +130,7 @@ impl Link {
     }
 
     /// The source of views.
-    pub(super) fn source<'a>(&'a self, store: &'a mirror::Store) -> Source<'a> {
+    pub(super) fn source<'a>(&'a self, store: &'a mirror::MirrorStore) -> Source<'a> {
         source(store, None, &self.config)
     }
 
@@ -146,7 +146,7 @@ impl Link {
 
 /// The source of views without rules that are at work here.
 pub(super) fn source<'a>(
-    store: &'a mirror::Store,
+    store: &'a mirror::MirrorStore,
     storage: Option<&'a MeasuredStorage>,
     config: &'a queuekeeper_zookeeper::Config,
 ) -> Source<'a> {

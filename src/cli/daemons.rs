@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use super::client::ClientArgs;
 use super::output::{Column, Screen, Table, note, without_csv};
 use super::words::{ago, count};
-use crate::mirror::words::{counted, size};
 use crate::views::daemons::DaemonList;
+use crate::words::{counted, size};
 
 /// List the daemons of queuekeeper and what they are working on
 ///

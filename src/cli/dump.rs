@@ -13,7 +13,7 @@ use super::meter::ProgressLine;
 use super::output::note;
 use super::words::count;
 use super::{ZooKeeperArgs, headings, on_signal};
-use crate::mirror::words::counted;
+use crate::words::counted;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::dump::{DumpError, DumpOptions, Redaction, Trailer};
 

@@ -13,10 +13,11 @@ use super::paging::Paging;
 use super::verbs::{self, ParameterArgs};
 use super::words::{ASSUMED, ago, count};
 use crate::actions::{ActionKind, BulkAction, FaultAction, ListOf, MAX_ITEMS, Target};
-use crate::mirror::Store;
-use crate::mirror::words::{self, counted};
+use crate::mirror::MirrorStore;
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
+use crate::words::{self, counted};
 use queuekeeper_queue::fault::Fault;
+use queuekeeper_queue::path::Path;
 
 /// List the faults in the tree, with their effects and fixes
 ///
@@ -72,8 +73,8 @@ impl FaultsArgs {
                 }
                 let store = link.store(true).await?;
                 let (targets, left) = self.repairable(&store);
-                for (fault, help) in left {
-                    note(&format!("{fault}: it cannot be repaired automatically; {help}"));
+                for (fault, fix) in left {
+                    note(&format!("{fault}: it cannot be repaired automatically. {fix}"));
                 }
                 if targets.is_empty() {
                     note("there is nothing that can be repaired automatically");
@@ -97,18 +98,17 @@ impl FaultsArgs {
     }
 
     /// The matching faults that can be repaired, and those that cannot, with what to do about them.
-    fn repairable(&self, store: &Store) -> (Vec<Target>, Vec<(Fault, &'static str)>) {
+    fn repairable(&self, store: &MirrorStore) -> (Vec<Target>, Vec<(Fault, &'static str)>) {
         let now = Timestamp::now();
         let (mut targets, mut left) = (Vec::new(), Vec::new());
         for fault in Fault::ALL.into_iter().filter(|fault| self.filter.takes(*fault)) {
             let found = store.faults(fault, MAX_ITEMS, now, None).unwrap_or_default();
-            let items = found.into_iter().map(|found| found.item);
-            let wanted = items.filter(|item| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted));
-            for item in wanted {
-                match fault.help(&item) {
-                    Some(help) if left.contains(&(fault, help)) => {}
-                    Some(help) => left.push((fault, help)),
-                    None => targets.push(Target::Fault(fault, item)),
+            let is_wanted = |item: &Path| self.item.as_ref().is_none_or(|wanted| item.to_string() == *wanted);
+            for found in found.into_iter().filter(|found| is_wanted(&found.item)) {
+                match fault.help(&found.item) {
+                    Some(_) if left.contains(&(fault, found.fix)) => {}
+                    Some(_) => left.push((fault, found.fix)),
+                    None => targets.push(Target::Fault(fault, found.item)),
                 }
             }
         }
@@ -139,7 +139,7 @@ impl FaultsArgs {
 
 fn show(list: &FaultList, screen: &mut Screen) {
     let now = Timestamp::now();
-    let mut before = None;
+    let (mut before, mut has_one_fix) = (None, false);
     for found in &list.items {
         if before != Some(found.fault) {
             if before.is_some() {
@@ -149,12 +149,19 @@ fn show(list: &FaultList, screen: &mut Screen) {
             let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
             screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
             screen.beneath(found.effect);
-            screen.beneath(&format!("Fix: {}", found.fix));
+            let mut of_kind = list.items.iter().filter(|other| other.fault == found.fault);
+            has_one_fix = of_kind.all(|other| other.fix == found.fix);
+            if has_one_fix {
+                screen.beneath(&format!("Fix: {}", found.fix));
+            }
             before = Some(found.fault);
         }
         screen.item("  - ", &format!("{}, for {}: {}", found.item, ago(Some(found.since), now), found.how));
         for node in found.nodes.iter().filter(|node| **node != found.item) {
             screen.entry_beneath(node);
+        }
+        if !has_one_fix {
+            screen.entry_beneath(&format!("Fix: {}", found.fix));
         }
     }
     if !list.items.is_empty() {

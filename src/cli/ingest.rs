@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use queuekeeper_ingest::cleanup::CleanupSettings;
 use queuekeeper_ingest::daemon::{Daemon, UnknownDaemon};
+use queuekeeper_ingest::fetch::HostLimits;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_ingest::space::Rules;
 use url::Url;
@@ -123,7 +124,7 @@ pub(super) struct DaemonArgs {
     #[arg(
         long = "download.connections",
         value_name = "NUMBER",
-        default_value_t = 4,
+        default_value_t = Settings::CONNECTIONS,
         value_parser = clap::value_parser!(u16).range(1..=64)
     )]
     connections: u16,
@@ -132,38 +133,55 @@ pub(super) struct DaemonArgs {
     #[arg(
         long = "download.connections-per-host",
         value_name = "NUMBER",
-        default_value_t = 6,
+        default_value_t = HostLimits::CONNECTIONS,
         value_parser = clap::value_parser!(u16).range(1..=1000)
     )]
     connections_per_host: u16,
 
     /// The fraction of the working storage that may be granted to jobs
-    #[arg(long = "storage.threshold", value_name = "RATIO", default_value_t = 0.8, value_parser = share)]
+    #[arg(long = "storage.threshold", value_name = "RATIO", default_value_t = Rules::THRESHOLD, value_parser = share)]
     threshold: f64,
 
     /// The size in GiB that is assumed for jobs of unknown size
-    #[arg(long = "space.unknown", value_name = "GIB", default_value_t = 10)]
+    #[arg(long = "space.unknown", value_name = "GIB", default_value_t = Rules::UNKNOWN_GIB)]
     unknown: u32,
 
     /// The size in GiB from which a job's priority is lowered by 10; jobs of unknown size are treated as such until
     /// they are downloaded
-    #[arg(long = "space.large", value_name = "GIB", default_value_t = 100)]
+    #[arg(long = "space.large", value_name = "GIB", default_value_t = Rules::LARGE_GIB)]
     large: u32,
 
     /// How long attempts are repeated in a state before the job fails
-    #[arg(long = "retry.within", value_name = "DURATION", default_value = "1d")]
+    #[arg(
+        long = "retry.within",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Settings::default().retry_within)
+    )]
     retry_within: PrometheusDuration,
 
     /// How long to wait for work in progress on shutdown
-    #[arg(long = "shutdown-timeout", value_name = "DURATION", default_value = "30s")]
+    #[arg(
+        long = "shutdown-timeout",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(Settings::default().shutdown)
+    )]
     shutdown: PrometheusDuration,
 
     /// How long completed and deleted batches are kept, and the working files of finished items
-    #[arg(long = "cleanup.after", value_name = "DURATION", default_value = "30d")]
+    #[arg(
+        long = "cleanup.after",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(CleanupSettings::default().after)
+    )]
     cleanup_after: PrometheusDuration,
 
     /// The largest fraction of the working directories that one run of cleanup removes
-    #[arg(long = "cleanup.share", value_name = "SHARE", default_value_t = 0.1, value_parser = share)]
+    #[arg(
+        long = "cleanup.share",
+        value_name = "SHARE",
+        default_value_t = CleanupSettings::default().share,
+        value_parser = share
+    )]
     cleanup_share: f64,
 
     /// Do not limit folders to what Java clients can list; only if no Java client reads this queue
@@ -315,5 +333,25 @@ impl IngestArgs {
         shutdown.cancel();
         signals.await.context("the task that waits for signals failed")?;
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        daemons: DaemonArgs,
+    }
+
+    #[test]
+    fn no_flag_gives_the_default_settings() {
+        let cli = Cli::try_parse_from(["x"]).unwrap();
+        let settings = cli.daemons.settings(None).unwrap();
+        assert_eq!(format!("{settings:#?}"), format!("{:#?}", Settings::default()));
     }
 }

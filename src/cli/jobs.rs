@@ -12,7 +12,7 @@ use super::verbs::{self, ParameterArgs};
 use super::words::{ago, number, size, yes};
 use super::{UsageError, headings};
 use crate::actions::{ActionKind, BulkAction, JobAction, ListOf, MAX_ITEMS, Target, TargetKind};
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobItem, JobList};
 use crate::views::query::Parameters as _;
@@ -112,7 +112,7 @@ async fn change_jobs(
 /// The same with a mirror.
 async fn change_found(
     link: &Link,
-    store: Store,
+    store: MirrorStore,
     act: &ActArgs,
     output: OutputArgs,
     bulk: BulkAction,
@@ -172,7 +172,7 @@ fn show(list: &JobList, screen: &mut Screen) {
 
 /// Its state; the text of its status if that is not a state.
 fn state(job: &JobItem) -> String {
-    job.odd_status.as_ref().map_or_else(|| job.state.to_owned(), |odd| format!("{} ({odd})", job.state))
+    job.status_text.as_ref().map_or_else(|| job.state.to_owned(), |text| format!("{} ({text})", job.state))
 }
 
 /// The message of a failed job, else its title.

@@ -1,14 +1,14 @@
 //! `queuekeeper lock`: one lock.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::UsageError;
 use super::act::ActArgs;
-use super::actions::break_lock;
+use super::actions::{act_on_one, break_lock};
 use super::client::ClientArgs;
 use super::output::without_csv;
-use super::verbs::ParameterArgs;
-use crate::actions::{LockAction, Target};
+use super::verbs::{self, ParameterArgs};
+use crate::actions::{ActionKind, LockAction, Target, TargetKind};
 
 /// Break one lock
 #[derive(Clone, Debug, Args)]
@@ -19,8 +19,8 @@ pub(super) struct LockArgs {
     path: String,
 
     /// The action
-    #[arg(value_name = "ACTION")]
-    action: LockVerb,
+    #[arg(value_name = "ACTION", value_parser = verbs::parser(TargetKind::Lock))]
+    action: ActionKind,
 
     #[command(flatten)]
     parameters: ParameterArgs<LockAction>,
@@ -32,24 +32,23 @@ pub(super) struct LockArgs {
     client: ClientArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum LockVerb {
-    /// Remove a lock that would not be released otherwise
-    Break,
-}
-
 impl LockArgs {
     /// Breaks it.
     ///
     /// # Errors
     /// When it does not exist, is not a fault, or cannot be broken.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let LockVerb::Break = self.action;
         let target = format!("lock:{}", self.path).parse();
         let Ok(Target::Lock(path)) = target else {
             let why = "not the path of a lock; `queuekeeper locks` lists them";
             return Err(UsageError(format!("{}: {why}", crate::views::show::brief(&self.path, 128))).into());
         };
-        break_lock(&self.client, &self.act, path, &self.parameters).await
+        match self.action {
+            ActionKind::BreakLock => break_lock(&self.client, &self.act, path, &self.parameters).await,
+            kind => {
+                let action = verbs::action(kind, Target::Lock(path), self.parameters.of(kind)?)?;
+                act_on_one(&self.client, &self.act, action).await
+            }
+        }
     }
 }

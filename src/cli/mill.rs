@@ -8,6 +8,7 @@ mod compare;
 mod dead_letters;
 mod errors;
 mod held;
+mod loop_flags;
 mod loop_period;
 mod pause;
 mod policies;
@@ -29,14 +30,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use queuekeeper_catalogue::Catalogue;
-
 use super::UsageError;
 use super::commands::commands;
+use super::exit::CommandError;
 use crate::config::{CatalogueUrl, ConfigFile, FileError, MillConfig};
 use crate::server;
 use crate::server::mill::OpenStores;
 use crate::server::standalone::DataDirectory;
+use crate::views::ViewError;
 use crate::views::mill::Mill;
 
 /// Copy content to other stores, prove copies, and repair them
@@ -118,12 +119,21 @@ impl ConfigArgs {
         Ok((ConfigFile::local(data.path(), stores, mill.clone()), mill))
     }
 
-    /// The mill of the file, and its catalogue, which is to be closed.
-    async fn open(&self) -> anyhow::Result<(Mill, Catalogue)> {
+    /// Reads from the mill of the file, and closes its catalogue.
+    async fn with_mill<T>(&self, read: impl AsyncFnOnce(&Mill) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let (file, mill) = self.read()?;
         let catalogue = server::catalogue::open(file.stores()).await?;
-        let opened = server::mill::shown(&catalogue, &mill, file.stores(), OpenStores::new()).await;
-        Ok((opened?, catalogue))
+        let found = match server::mill::shown(&catalogue, &mill, file.stores(), OpenStores::new()).await {
+            Ok(mill) => read(&mill).await,
+            Err(error) => Err(error),
+        };
+        catalogue.close().await;
+        found
+    }
+
+    /// The same for one view of it.
+    async fn ask<T>(&self, view: impl AsyncFnOnce(&Mill) -> Result<T, ViewError>) -> anyhow::Result<T> {
+        self.with_mill(async |mill| Ok(view(mill).await.map_err(CommandError::from)?)).await
     }
 }
 

@@ -5,9 +5,9 @@ use clap::Args;
 use super::exit::CommandError;
 use super::output::note;
 use super::words::count;
-use crate::mirror::words::counted;
 use crate::views::page::Limit;
 use crate::views::{List, PageQuery, ViewError};
+use crate::words::counted;
 
 /// How much of a list to show.
 #[derive(Clone, Debug, Args)]

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use super::exit::{CommandError, FAILED, REFUSED};
 use super::{UsageError, output};
-use crate::mirror::words::counted;
+use crate::words::counted;
 
 /// The largest file, in bytes.
 const MOST_BYTES: u64 = 1 << 20;

@@ -16,11 +16,11 @@ use super::words::{ASSUMED, ago, count, moment, size, some};
 use crate::alerts::{Foreign, Rules, RulesStatus, foreign};
 use crate::config::{ConfigFile, PrometheusDuration};
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::words::{about, counted};
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use crate::views::mill::open_bit_errors;
 use crate::views::overview::{OpenBitErrors, Overview, Recent, Severity, StateFigures, VerdictKind, rounded};
 use crate::views::{PageQuery, Source, ViewError};
+use crate::words::{about, counted};
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
 
 mod watch;
@@ -63,7 +63,7 @@ impl StatusArgs {
     async fn once(self, file: Option<&ConfigFile>) -> anyhow::Result<()> {
         let (rules, bit_errors) = (file.map(ConfigFile::rules), bit_errors(file).await);
         let volume =
-            self.volume.clone().volume().map(|volume| MeasuredStorage::measured(volume.path, volume.threshold));
+            self.volume.clone().volume().map(|volume| MeasuredStorage::read_once(volume.path, volume.threshold));
         let (found, now) = self
             .client
             .ask(async |link| {

@@ -16,10 +16,26 @@ pub(super) fn values(target: TargetKind) -> impl Iterator<Item = PossibleValue> 
     target.actions().iter().map(|spec| PossibleValue::new(spec.kind.command()).help(spec.summary))
 }
 
-/// Parses the command-line name of an action on a kind of target.
+/// The word of an action in the command of its target, whose noun is not repeated: `lock PATH break`.
+fn word(target: TargetKind, kind: ActionKind) -> &'static str {
+    let (command, words) = (kind.command(), target.words());
+    let noun = words.rsplit(' ').next().unwrap_or(words);
+    command.strip_suffix(noun).and_then(|rest| rest.strip_suffix('-')).unwrap_or(command)
+}
+
+/// Parses the word of an action in the command of its target.
 pub(super) fn parser(target: TargetKind) -> impl TypedValueParser<Value = ActionKind> {
-    let known = move |name: &String| target.actions().iter().map(|spec| spec.kind).find(|kind| kind.command() == name);
-    PossibleValuesParser::new(values(target)).try_map(move |name| known(&name).ok_or("unknown action"))
+    let value = move |spec: &ActionSpec| PossibleValue::new(word(target, spec.kind)).help(spec.summary);
+    let known =
+        move |name: &String| target.actions().iter().map(|spec| spec.kind).find(|kind| word(target, *kind) == name);
+    PossibleValuesParser::new(target.actions().iter().map(value))
+        .try_map(move |name| known(&name).ok_or("unknown action"))
+}
+
+/// What an action does to a kind of target, for the help of a command that does nothing else; empty if it is not
+/// supported.
+pub(super) fn summary(target: TargetKind, kind: ActionKind) -> &'static str {
+    target.actions().iter().find(|spec| spec.kind == kind).map_or("", |spec| spec.summary)
 }
 
 /// The parameters of the actions on a kind of target, as arguments of a command.
@@ -131,4 +147,28 @@ impl<T: ActionOn> ParameterArgs<T> {
 /// When a parameter is not supported or missing.
 pub(super) fn action(kind: ActionKind, target: Target, parameters: ActionParameters) -> Result<Action, UsageError> {
     Action::new(kind, target, parameters).map_err(|refusal| UsageError(refusal.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_of_a_target_does_not_repeat_its_noun() {
+        let command = Command::new("lock").arg(Arg::new("action").value_parser(parser(TargetKind::Lock)));
+        let read = |word: &str| {
+            let matches = command.clone().try_get_matches_from(["lock", word]);
+            matches.map(|matches| matches.get_one::<ActionKind>("action").copied())
+        };
+        assert_eq!(read("break").unwrap(), Some(ActionKind::BreakLock));
+        assert!(read("break-lock").is_err());
+        // The command of a job has that of its lock by the whole name.
+        let names: Vec<_> = values(TargetKind::Lock).map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(names, ["break-lock"]);
+        for target in TargetKind::ALL.into_iter().filter(|target| *target != TargetKind::Lock) {
+            for spec in target.actions() {
+                assert_eq!(word(target, spec.kind), spec.kind.command(), "{target:?}");
+            }
+        }
+    }
 }

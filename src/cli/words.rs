@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::mirror::words;
 use crate::views::show::visible;
+use crate::words;
 
 /// A command that only reads does not write, and so cannot measure the servers' clock.
 pub(super) const ASSUMED: &str =

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use queuekeeper_ingest::services::Services;
+use queuekeeper_ingest::space::Rules;
 use queuekeeper_ingest::working::WorkingStorage;
 
 use super::collections::MIB;
@@ -15,8 +16,8 @@ pub(super) const SIZE_BYTES: u64 = 96 * MIB;
 /// Its size while an operator has enlarged it: a whole large deposit fits.
 pub(super) const ENLARGED_BYTES: u64 = 192 * MIB;
 
-/// The used part above which jobs wait, as in the daemons' default.
-pub(super) const THRESHOLD: f64 = 0.8;
+/// The used part above which jobs wait.
+pub(super) const THRESHOLD: f64 = Rules::THRESHOLD;
 
 /// How often it is measured.
 const PERIOD: Duration = Duration::from_millis(500);

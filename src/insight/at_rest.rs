@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::obstacles::collection_lock;
 use super::{Cause, CauseKind};
 use crate::mirror::JobSituation;
-use crate::mirror::words::{ago, count, counted, quoted};
+use crate::words::{ago, count, counted, quoted};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::{OperatorNote, WithdrawalNote, WithdrawalPhase, WithdrawnNote, fails_again};

@@ -8,13 +8,13 @@ use super::state::is_about_size;
 use super::{Cause, CauseKind, Diagnosis, Verdict};
 use crate::insight::forecast::Forecast;
 use crate::mirror::Rates;
-use crate::mirror::words::{ago, between, count, counted, quoted, session, span, until_unpaused};
-use crate::mirror::{BatchSituation, Hold, StateSituation, Volume};
+use crate::mirror::{BatchSituation, JobHold, StateSituation, Volume};
+use crate::words::{ago, between, count, counted, quoted, session, span, until_unpaused};
 use queuekeeper_queue::path::{BatchNode, Path};
 use queuekeeper_queue::record::{BatchWait, WithdrawnNote};
 use queuekeeper_queue::state::{BatchState, JobOutcome, State};
 
-/// Says why a batch does not come to its end, or how far it is.
+/// Diagnoses why a batch does not finish, or how far it is.
 #[must_use]
 pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     let (stopping, others): (Vec<_>, Vec<_>) = batch.faults.iter().partition(|found| found.fault.stops_item());
@@ -25,7 +25,7 @@ pub fn diagnose_batch(batch: &BatchSituation, volume: Option<&Volume>, now: Time
     }
     causes.extend(stopping.into_iter().map(Cause::of_fault));
     match batch.state {
-        None => causes.push(unknown(&batch.odd_status, Path::BatchNode(batch.id, BatchNode::Status))),
+        None => causes.push(unknown(&batch.status_text, Path::BatchNode(batch.id, BatchNode::Status))),
         Some(BatchState::Completed | BatchState::Deleted) => {}
         Some(BatchState::Failed) => causes.push(failed(batch, now)),
         Some(BatchState::Held) => causes.push(held(batch, now)),
@@ -164,8 +164,8 @@ fn held_jobs(batch: &BatchSituation) -> Option<Cause> {
 /// Who holds them and why; with a space behind it.
 fn holds(batch: &BatchSituation) -> String {
     let said = batch.holds.iter().map(|hold| match hold {
-        Hold::ByOperator(message) => format!("{}. ", quoted(message.trim_end_matches(['.', ' ']))),
-        Hold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.requested()),
+        JobHold::ByOperator(message) => format!("{}. ", quoted(message.trim_end_matches(['.', ' ']))),
+        JobHold::OfCollection(name, pause) => format!("Collection {} is held. {}", quoted(name), pause.requested()),
     });
     said.collect()
 }
@@ -206,7 +206,7 @@ fn stopped_jobs(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp)
 /// When it ends.
 pub(super) fn forecast(batch: &BatchSituation, volume: Option<&Volume>, now: Timestamp) -> Forecast {
     let left = batch.references[JobOutcome::Processing as usize].unwrap_or(0);
-    // Where jobs of it wait says more than where they will.
+    // Where its jobs wait is of more use than where they will.
     let stopped = obstacles_of(batch, volume, now).min_by_key(|(_, jobs, _)| *jobs == 0);
     let stopped = stopped.map(|(state, ..)| state.state);
     Forecast::of(left.into(), batch.held, stopped, batch.pause.is_some(), batch.rates)
@@ -275,7 +275,7 @@ fn failed(batch: &BatchSituation, now: Timestamp) -> Cause {
         _ if !has_jobs => {
             "Have the problem named in the message corrected and the submission made again, as a new deposit; then delete the batch."
         }
-        Some(0) => "None of its jobs is failed any longer: send the report again.",
+        Some(0) => "None of its jobs is in state Failed any more: send the report again.",
         _ => {
             "Resume the failed jobs once their problem is resolved, unless their rows were submitted again, then send the \
              report again; or delete the batch."
@@ -305,7 +305,7 @@ fn verdict(causes: &[Cause], batch: &BatchSituation) -> Verdict {
     match causes.first().map(|cause| cause.kind) {
         Some(CauseKind::BeingCreated | CauseKind::BeingWithdrawn) if batch.lock.is_some() => Verdict::Moving,
         Some(CauseKind::JobsToDo) if is_moving(batch) => Verdict::Moving,
-        // Of its jobs it stops each; the batch itself is acquired when a daemon looks for batches.
+        // What keeps it from being acquired stops its jobs; the batch itself only waits for a daemon.
         Some(CauseKind::BatchNotAcquired) | None => Verdict::Waiting,
         Some(kind) => kind.verdict(),
     }

@@ -184,8 +184,8 @@ kinds! {
     BeingWithdrawn "being_withdrawn" Waiting, job "It is being withdrawn with its deposit.";
     /// Jobs that wait for space fill their daemon, which looks at no other.
     PoolFull "pool_full" Stopped, job "It is waiting for a daemon, and the daemons are waiting for working storage.";
-    /// A daemon holds it, and from here it cannot be seen whether it waits for space.
-    Locked "locked" Waiting, job "A daemon holds it.";
+    /// A daemon has locked it, and from here it cannot be seen whether it waits for space.
+    Locked "locked" Waiting, job "It is locked by a daemon.";
     /// An entry at the head ends every poll of the state.
     HeadBlocked "head_blocked" Stopped;
     /// Others are ahead of it.

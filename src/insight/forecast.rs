@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::mirror::Rates;
-use crate::mirror::words::{count, span};
+use crate::words::{count, span};
 use queuekeeper_queue::state::JobState;
 
 /// When the last job of a batch ends.
@@ -28,7 +28,7 @@ pub enum Forecast {
 }
 
 impl Forecast {
-    /// Says when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and that
+    /// Estimates when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and that
     /// some of these have still to leave.
     #[must_use]
     pub fn of(left: u64, held: u64, stopped: Option<JobState>, is_paused: bool, rates: Option<Rates>) -> Self {

@@ -8,14 +8,14 @@ use super::at_rest::{being_withdrawn, collection_held, done, failed, held, unkno
 use super::obstacles::{GRANTS_FIX, grants, obstacles, paused, storage, would_be};
 use super::verdict::{headline, verdict};
 use super::{Cause, CauseKind, Diagnosis};
-use crate::mirror::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use crate::mirror::{BatchContext, Holding, JobSituation, QueuePosition, StateSituation, Volume};
+use crate::words::{ago, between, count, counted, length, quoted, session, size, span, until_unpaused};
 use queuekeeper_queue::fault::{FREE_SPACE, Fault, Provisioning};
 use queuekeeper_queue::path::{JobNode, Path};
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::{BatchState, JobPhase, JobState, State};
 
-/// Says why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
+/// Diagnoses why a job is not moving, or that it is. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]
 pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     let mut causes = Vec::new();
@@ -32,7 +32,7 @@ pub fn diagnose_job(job: &JobSituation, volume: Option<&Volume>, now: Timestamp)
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         None => {
-            causes.push(unknown(&job.odd_status, Path::JobNode(job.id, JobNode::Status)));
+            causes.push(unknown(&job.status_text, Path::JobNode(job.id, JobNode::Status)));
             causes.extend(stopping.iter().map(|found| of_fault(job, found, now)));
         }
         Some((state, JobPhase::Underway)) => {
@@ -112,7 +112,8 @@ fn locked(job: &JobSituation, state: JobState, lock: &Holding, volume: Option<&V
             }
             Some(_) => {}
             None => {
-                let sentence = "A daemon holds it; this server cannot tell whether it is waiting for working storage.";
+                let sentence =
+                    "It is locked by a daemon; this server cannot tell whether it is waiting for working storage.";
                 let cause = Cause::new(CauseKind::Locked, sentence).evidence(held);
                 return with_items(cause.fix(Provisioning::Locked.fix()), lock);
             }

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Cause, CauseKind};
 use crate::mirror::FoundFault;
-use crate::mirror::words::{ago, count, counted, percent, quoted, session, size};
 use crate::mirror::{Granted, PauseSituation, Pool, QueueHead, StateSituation, Volume};
+use crate::words::{ago, count, counted, percent, quoted, session, size};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::State;
@@ -13,7 +13,7 @@ use queuekeeper_queue::state::State;
 /// How many jobs that wait for space fill a daemon's pool.
 pub(super) const POOL: u64 = 5;
 
-/// The ingest queue is paused. `what` says what that means for the item.
+/// The ingest queue is paused. `what` is what that means for the item, in a sentence.
 pub(super) fn paused(pause: &PauseSituation, now: Timestamp, what: &str) -> Cause {
     let sentence = match pause.since {
         Some(since) => format!("The ingest queue has been paused for {}.", ago(since, now)),
@@ -67,7 +67,7 @@ pub(super) fn pool_full(state: &StateSituation, volume: Option<&Volume>, now: Ti
     let unseen = state.jobs.saturating_sub(state.locked);
     let full_of = volume.map(|volume| format!(" {}.", storage(volume))).unwrap_or_default();
     let evidence = format!(
-        "Session {} has held {} of them for {}. It keeps a job while that job would bring storage above the limit, so it \
+        "Session {} has kept {} of them locked for {}. It keeps a job while that job would bring storage above the limit, so it \
          takes none of the other {}.{full_of}",
         session(first.session, first.address.as_deref()),
         count(first.jobs),
@@ -104,7 +104,7 @@ pub(super) fn head_blocked(state: &StateSituation, head: &QueueHead) -> Cause {
     };
     Cause::new(CauseKind::HeadBlocked, format!("{what} blocks {}.", state.state))
         .evidence(format!("A Java daemon that takes it ends its poll there{behind}. Daemons of queuekeeper skip it."))
-        .fix(head.fault.fix())
+        .fix(head.fault.fix_of(&Path::Job(head.job)))
         .since(Some(head.since))
         .items([head.entry.clone(), Path::Job(head.job)], 2)
 }

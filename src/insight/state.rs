@@ -4,19 +4,19 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::obstacles::{GRANTS_FIX, grants, obstacles, paused};
 use super::{Cause, CauseKind, Diagnosis, Verdict};
-use crate::mirror::words::{ago, between, count, counted, percent, size, until_unpaused};
 use crate::mirror::{StateSituation, Volume};
+use crate::words::{ago, between, count, counted, percent, size, until_unpaused};
 use queuekeeper_queue::fault::{FREE_SPACE, Fault};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{JobPhase, State};
 
-/// A shorter time says nothing of a state: its first job has just come.
+/// A shorter time is no sign of a stopped state: its first job has just come.
 const LEAST: SignedDuration = SignedDuration::from_secs(1);
 
 /// Within which our daemons let a job pass that may, on however busy a machine.
 const GRANTED_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 
-/// Says why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
+/// Diagnoses why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
 #[must_use]
 pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     if state.jobs == 0 {
@@ -80,7 +80,7 @@ fn waiting_for_space(state: &StateSituation, volume: Option<&Volume>, now: Times
         String::new()
     };
     let sentence = format!(
-        "Daemons hold {} for working storage: it is {} full; the limit is {}.",
+        "Daemons have locked {} for working storage: it is {} full; the limit is {}.",
         counted(waiting, "job that waits", "jobs that wait"),
         percent(volume.used_with(0)),
         percent(volume.threshold)

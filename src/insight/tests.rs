@@ -79,7 +79,7 @@ fn job(of: JobState) -> JobSituation {
     JobSituation {
         id: JOB,
         state: Some(of),
-        odd_status: "".into(),
+        status_text: "".into(),
         entered: Some(before(12 * MINUTE)),
         last_successful: None,
         message: "".into(),
@@ -247,7 +247,7 @@ fn a_full_pool_looks_at_nobody_else() {
         lines(&diagnosis)[..2],
         [
             "stopped: It is waiting for a daemon, and the daemons are waiting for working storage.",
-            "pool_full: One daemon takes no more jobs: its pool is full of jobs that wait for working storage. | Session 0x1f has held 5 of them for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
+            "pool_full: One daemon takes no more jobs: its pool is full of jobs that wait for working storage. | Session 0x1f has kept 5 of them locked for 55 min. It keeps a job while that job would bring storage above the limit, so it takes none of the other 98 jobs. 85 TiB of 100 TiB used.",
         ]
     );
     assert_eq!((diagnosis.causes[0].items.len(), diagnosis.causes[0].more), (5, 0));
@@ -349,7 +349,7 @@ fn faults_of_the_job_itself_come_before_its_turn_and_harmless_ones_after() {
 #[test]
 fn batches_and_states_that_nobody_knows_are_lines() {
     let mut odd = job(JobState::Estimating);
-    (odd.state, odd.in_state, odd.odd_status) = (None, None, "Tele\nporting".into());
+    (odd.state, odd.in_state, odd.status_text) = (None, None, "Tele\nporting".into());
     assert_eq!(
         of_job(&odd),
         [

@@ -4,27 +4,32 @@ use jiff::Timestamp;
 
 use super::batch::forecast;
 use super::{Diagnosis, Forecast, diagnose_batch, diagnose_job, diagnose_state};
-use crate::mirror::{BatchSituation, Store, Volume};
+use crate::mirror::{BatchSituation, MirrorStore, Volume};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
 
 /// Why a job is not moving; `None` where there is no such job. `now` is our own clock.
 #[must_use]
-pub fn why_job(store: &Store, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
+pub fn why_job(store: &MirrorStore, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
     let situation = store.job_situation(id, space(volume), now)?;
     Some(diagnose_job(&situation, volume.as_ref(), now))
 }
 
 /// Why nothing leaves a state, or that it flows; `None` before the first walk.
 #[must_use]
-pub fn why_state(store: &Store, state: JobState, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
+pub fn why_state(store: &MirrorStore, state: JobState, volume: Option<Volume>, now: Timestamp) -> Option<Diagnosis> {
     let situation = store.state_situation(state, space(volume), now)?;
     Some(diagnose_state(&situation, volume.as_ref(), now))
 }
 
 /// Why a batch is not moving, and when it ends; `None` where there is no such batch.
 #[must_use]
-pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timestamp) -> Option<(Diagnosis, Forecast)> {
+pub fn why_batch(
+    store: &MirrorStore,
+    id: BatchId,
+    volume: Option<Volume>,
+    now: Timestamp,
+) -> Option<(Diagnosis, Forecast)> {
     let is_stale = is_stale(store);
     let situation = store.batch_situation(id, space(volume), now)?;
     // What was fast before the connection was lost promises nothing now.
@@ -35,7 +40,12 @@ pub fn why_batch(store: &Store, id: BatchId, volume: Option<Volume>, now: Timest
 
 /// When each of some batches ends; those that are there.
 #[must_use]
-pub fn forecasts(store: &Store, ids: &[BatchId], volume: Option<Volume>, now: Timestamp) -> Vec<(BatchId, Forecast)> {
+pub fn forecasts(
+    store: &MirrorStore,
+    ids: &[BatchId],
+    volume: Option<Volume>,
+    now: Timestamp,
+) -> Vec<(BatchId, Forecast)> {
     let is_stale = is_stale(store);
     let situations = store.batch_situations(ids, space(volume), now);
     situations.iter().map(|batch| (batch.id, promised(batch, volume, is_stale, now))).collect()
@@ -49,7 +59,7 @@ pub(super) fn promised(batch: &BatchSituation, volume: Option<Volume>, is_stale:
     }
 }
 
-fn is_stale(store: &Store) -> bool {
+fn is_stale(store: &MirrorStore) -> bool {
     store.freshness().stale_since.is_some()
 }
 

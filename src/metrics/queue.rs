@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 
 use super::encode::Families;
 use super::working_storage::{self, MeasuredStorage, Space};
-use crate::mirror::{Freshness, LargestCollections, Store, Summary};
+use crate::mirror::{Freshness, LargestCollections, MirrorStore, Summary};
 use queuekeeper_queue::fault::FaultLimit;
 
 mod access;
@@ -25,7 +25,7 @@ mod locks;
 #[derive(Clone, Debug)]
 pub struct QueueMetrics {
     /// The image.
-    pub store: Store,
+    pub store: MirrorStore,
     /// The volume that the daemons work on, where it can be seen from here.
     pub storage: Option<MeasuredStorage>,
     /// The queue's own series are left out after the image was stale for this time.

@@ -104,7 +104,7 @@ impl MeasuredStorage {
     /// The volume that holds `path`, read once: for a process that ends before the answer is old. A file system that
     /// is dead may take for ever.
     #[must_use]
-    pub fn measured(path: PathBuf, threshold: f64) -> Self {
+    pub fn read_once(path: PathBuf, threshold: f64) -> Self {
         let answer = Space::of(&path);
         let storage = Self::new(path, threshold);
         match answer {

@@ -6,7 +6,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::store::{Addresses, Store, Writer};
+use super::store::{Addresses, MirrorStore, Writer};
 
 /// How often the servers are queried: a daemon that has just started is named soon enough by its session.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -14,7 +14,7 @@ const PERIOD: Duration = Duration::from_secs(10);
 /// Asks the servers for the addresses of their clients from time to time.
 #[derive(Debug)]
 pub struct AddressBook {
-    store: Store,
+    store: MirrorStore,
 }
 
 impl Writer {

@@ -111,7 +111,7 @@ mod tests {
     use zookeeper_client::{Acls, CreateMode};
 
     use super::*;
-    use crate::mirror::{Metrics, Store, Writer, run};
+    use crate::mirror::{Metrics, MirrorStore, Writer, run};
     use queuekeeper_queue::id::JobId;
     use queuekeeper_queue::state::JobState;
     use queuekeeper_zookeeper::server::Options;
@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    fn state(store: &Store, job: u32) -> Option<JobState> {
+    fn state(store: &MirrorStore, job: u32) -> Option<JobState> {
         store.job(JobId::new(job)).and_then(|job| job.state)
     }
 

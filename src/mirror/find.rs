@@ -63,9 +63,9 @@ macro_rules! choices {
 
 choices! {
     /// By what jobs are sorted; those that are alike in it by their id.
-    JobSort
+    JobOrder
     /// Unfinished jobs first in either direction, and then those that are Completed or Deleted; of both, as for
-    /// [`JobSort::Entered`].
+    /// [`JobOrder::Entered`].
     #[default]
     Unfinished "unfinished" 'u',
     /// The instant of entering the state: the longest in it come first. Where it is not known, last.
@@ -85,7 +85,7 @@ choices! {
 choices! {
     /// In which direction jobs are sorted.
     Direction
-    /// As [`JobSort`] says.
+    /// As [`JobOrder`] says.
     #[default]
     Ascending "asc" 'a',
     /// The other way round, ids too.
@@ -167,7 +167,7 @@ pub struct JobQuery {
     /// depositor named them and as the queue knows them.
     pub text: Option<SearchText>,
     /// The order.
-    pub sort: JobSort,
+    pub sort: JobOrder,
     /// Its direction.
     pub direction: Direction,
     /// How many jobs the page has at most, 1 to [`PAGE_LIMIT`].
@@ -188,7 +188,7 @@ impl Default for JobQuery {
             fault: None,
             group: None,
             text: None,
-            sort: JobSort::default(),
+            sort: JobOrder::default(),
             direction: Direction::default(),
             limit: 100,
             cursor: None,
@@ -202,7 +202,7 @@ impl Default for JobQuery {
 /// still behind it, unless it moved itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobCursor {
-    pub(super) sort: JobSort,
+    pub(super) sort: JobOrder,
     pub(super) direction: Direction,
     pub(super) is_back: bool,
     /// The value that was sorted by, and the job's number below it. Of unfinished jobs first, a bit above both says
@@ -213,7 +213,7 @@ pub struct JobCursor {
 impl JobCursor {
     /// Whether it is of a list in that order.
     #[must_use]
-    pub fn is_of(self, sort: JobSort, direction: Direction) -> bool {
+    pub fn is_of(self, sort: JobOrder, direction: Direction) -> bool {
         (self.sort, self.direction) == (sort, direction)
     }
 }
@@ -233,7 +233,7 @@ impl FromStr for JobCursor {
             let mut letters = text.chars();
             let (sort, direction, way) = (letters.next()?, letters.next()?, letters.next()?);
             Some(Self {
-                sort: JobSort::ALL.into_iter().find(|choice| choice.letter() == sort)?,
+                sort: JobOrder::ALL.into_iter().find(|choice| choice.letter() == sort)?,
                 direction: Direction::ALL.into_iter().find(|choice| choice.letter() == direction)?,
                 is_back: way == 'b',
                 at: u128::from_str_radix(letters.as_str(), 16).ok()?,
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_cursor_is_read_as_it_is_written() {
         let cursor =
-            JobCursor { sort: JobSort::Retries, direction: Direction::Descending, is_back: true, at: 0x1_0000_0007 };
+            JobCursor { sort: JobOrder::Retries, direction: Direction::Descending, is_back: true, at: 0x1_0000_0007 };
         assert_eq!(cursor.to_string(), "rdb100000007");
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
         for text in ["", "rdb", "rdb0100", "xdb1", "rxb1", "rdx1", "rdb+1", "rdbA", "rdb1 ", "rd\u{e9}1", "ébb"] {

@@ -23,7 +23,7 @@ use super::read::{Answer, Estimates, Found, Query, Reader, nodes};
 use super::store::Writer;
 use super::walk::{Walk, walk, walk_aside};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
-use super::words::counted;
+use crate::words::counted;
 use queuekeeper_queue::path::Path;
 use queuekeeper_zookeeper::{NoChroot, RequestError, Servers, within};
 

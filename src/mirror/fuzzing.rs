@@ -8,7 +8,7 @@ use zookeeper_client::Stat;
 
 use super::image::Image;
 use super::read::Found;
-use super::store::{Store, Writer};
+use super::store::{MirrorStore, Writer};
 use queuekeeper_queue::path::Path;
 
 /// When the first of the znodes was made, in milliseconds by the servers' clock: long enough ago for every fault.
@@ -57,7 +57,7 @@ pub struct Mirrored {
 impl Mirrored {
     /// A reader's handle to what it shows.
     #[must_use]
-    pub fn store(&self) -> Store {
+    pub fn store(&self) -> MirrorStore {
         self.writer.store()
     }
 

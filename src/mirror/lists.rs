@@ -120,7 +120,7 @@ orders! {
 
 /// Which batches are listed: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct BatchFilter {
+pub struct BatchQuery {
     /// In this state; `Some(None)` for those in none that we know.
     pub state: Option<Option<BatchState>>,
     /// Of the collection with this mnemonic.
@@ -155,7 +155,7 @@ pub struct RequestFilter {
 
 /// Which locks are listed: those that fit everything that is given; and in what order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LockFilter {
+pub struct LockQuery {
     /// Of this kind.
     pub kind: Option<LockKind>,
     /// So old, as an index of [`AGE_LABELS`](super::AGE_LABELS).

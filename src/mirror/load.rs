@@ -1,6 +1,6 @@
 //! The tree as it is at one moment, for a caller that asks once: walked or read without a watch.
 //!
-//! What comes of it is a [`Store`] as any other, and behind from its first moment on: no watch follows the tree.
+//! What comes of it is a [`MirrorStore`] as any other, and behind from its first moment on: no watch follows the tree.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::date::date;
 use super::image::Image;
 use super::measured::Measured;
 use super::read::{Found, Query, ReadBudget, ReadError, Reader, nodes};
-use super::store::{Store, Writer};
+use super::store::{MirrorStore, Writer};
 use super::walk::{Walk, walk};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_queue::id::JobId;
@@ -63,7 +63,7 @@ pub async fn load(
     limits: Limits,
     confirm: bool,
     measured: Option<Measured>,
-) -> Result<Store, LoadError> {
+) -> Result<MirrorStore, LoadError> {
     let grace = limits.grace.min(LONGEST_GRACE);
     let writer = Writer::with_limits(limits);
     let store = writer.store();
@@ -81,7 +81,7 @@ pub async fn load(
 }
 
 /// How many items show each fault.
-fn shown(store: &Store, now: Timestamp) -> Vec<u64> {
+fn shown(store: &MirrorStore, now: Timestamp) -> Vec<u64> {
     let summary = store.summary(now, None);
     Fault::ALL.iter().map(|fault| summary.as_ref().map_or(0, |summary| summary.faults(*fault).count)).collect()
 }
@@ -121,7 +121,7 @@ fn put(writer: &Writer, client: &Client, image: Image, duration: Duration) {
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn load_job(client: &Client, id: JobId) -> Result<Option<Store>, LoadError> {
+pub async fn load_job(client: &Client, id: JobId) -> Result<Option<MirrorStore>, LoadError> {
     let began = Instant::now();
     let writer = Writer::new();
     let store = writer.store();

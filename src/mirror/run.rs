@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::follow::{Closed, Follower};
 use super::metrics::{Metrics, ReadCause};
 use super::read::Estimates;
-use super::store::{Store, Writer};
+use super::store::{MirrorStore, Writer};
 use queuekeeper_zookeeper::{ConnectError, Connection, SessionEnd, Sessions};
 
 /// Mirrors the tree until `shutdown`.
@@ -59,8 +59,8 @@ pub async fn run(
     }
 }
 
-/// Keeps telling the readers how we stand with ZooKeeper.
-async fn report(store: Store, mut connections: watch::Receiver<Connection>) {
+/// Keeps the readers informed about the connection to ZooKeeper.
+async fn report(store: MirrorStore, mut connections: watch::Receiver<Connection>) {
     loop {
         let connection = connections.borrow_and_update().clone();
         let session = match &connection {

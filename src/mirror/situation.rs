@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::history::{Rates, StateFlow};
 use crate::mirror::image::Granted;
-use crate::mirror::words::quoted;
+use crate::words::quoted;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
@@ -70,7 +70,7 @@ impl PauseSituation {
 
 /// What holds a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum JobHold {
     /// An operator: the message in which they said why.
     ByOperator(Arc<str>),
     /// The hold on its collection.
@@ -231,7 +231,7 @@ pub struct JobSituation {
     /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
     pub state: Option<JobState>,
     /// The status text, where the daemons would reject it.
-    pub odd_status: Arc<str>,
+    pub status_text: Arc<str>,
     /// When it entered its state.
     pub entered: Option<Timestamp>,
     /// Its last successful state.
@@ -278,7 +278,7 @@ pub struct BatchSituation {
     /// Its state; `None` for one that is not known.
     pub state: Option<BatchState>,
     /// The status text, where the daemons would reject it.
-    pub odd_status: Arc<str>,
+    pub status_text: Arc<str>,
     /// When it entered its state.
     pub entered: Option<Timestamp>,
     /// What the daemons said of the last step.
@@ -293,7 +293,7 @@ pub struct BatchSituation {
     /// Of the jobs referenced as not done, those that are Held.
     pub held: u64,
     /// What holds these, some of it; empty where that was not requested.
-    pub holds: Vec<Hold>,
+    pub holds: Vec<JobHold>,
     /// The states that jobs of it are in or have still to pass, along the success path, each with how many are in it.
     pub states: Vec<(Arc<StateSituation>, u64)>,
     /// How fast its jobs end.

@@ -73,11 +73,11 @@ impl Shared {
 /// Every call takes what it needs under a short read lock and gives it back as values of its own, so that no reader
 /// holds the lock while rendering.
 #[derive(Clone, Debug, Default)]
-pub struct Store {
+pub struct MirrorStore {
     shared: Arc<Shared>,
 }
 
-impl Store {
+impl MirrorStore {
     /// How far the image can be trusted now.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
@@ -330,7 +330,7 @@ impl Store {
     }
 
     /// The items that show a fault, those first that count for the longest time, at most `limit` of them; `None` before
-    /// the first walk. `now` and `space` as for [`Store::summary`].
+    /// the first walk. `now` and `space` as for [`MirrorStore::summary`].
     #[must_use]
     pub fn faults(&self, fault: Fault, limit: usize, now: Timestamp, space: Option<i64>) -> Option<Vec<FoundFault>> {
         self.ask(now, space, |image, fault_query| image.faults(fault, limit, fault_query))

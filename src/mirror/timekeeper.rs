@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::clock::Moment;
-use super::store::{Store, Writer};
+use super::store::{MirrorStore, Writer};
 
 /// How often our own clock is looked at: how long ages may be wrong after it was set.
 const TICK: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub enum NoTime {
 /// clock was set, and from time to time.
 #[derive(Debug)]
 pub struct Timekeeper {
-    store: Store,
+    store: MirrorStore,
 }
 
 impl Writer {

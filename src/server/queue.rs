@@ -14,11 +14,11 @@ use crate::actions::{self, Actions};
 use crate::alerts::{self, Alerts};
 use crate::config::{Config, DeploymentName};
 use crate::metrics::{queue, working_storage};
-use crate::mirror::{self, Store};
+use crate::mirror::{self, MirrorStore};
 
 /// A queue whose parts run.
 pub(super) struct ServedQueue {
-    pub(super) store: Store,
+    pub(super) store: MirrorStore,
     pub(super) actions: Actions,
     pub(super) alerts: Alerts,
     pub(super) audit: Audit,

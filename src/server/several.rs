@@ -136,7 +136,10 @@ mod tests {
         let mut common = config();
         common.web.route_prefix = "/ops".parse().unwrap();
         let prometheus = |matchers: &str| {
-            Some(config::Prometheus { url: "http://prometheus:9090".parse().unwrap(), matchers: matchers.to_owned() })
+            Some(config::PrometheusConfig {
+                url: "http://prometheus:9090".parse().unwrap(),
+                matchers: matchers.to_owned(),
+            })
         };
         for (file, own) in
             [("/var/a.b/actions.jsonl", "/var/a.b/actions.prod.jsonl"), ("/var/a.b/actions", "/var/a.b/actions.prod")]

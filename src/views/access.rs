@@ -90,7 +90,7 @@ pub(crate) struct AccessItem {
     pub(crate) state: &'static str,
     /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) odd_status: Option<String>,
+    pub(crate) status_text: Option<String>,
     /// The version of its status, the precondition of actions; -1 if it has no status.
     pub(crate) status_version: i32,
     /// When it entered its state.
@@ -172,7 +172,7 @@ impl AccessItem {
             id: request.id.to_string(),
             queue: request.queue.name(),
             state: state_label(request.state),
-            odd_status: Some(request.odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_text: Some(request.status_text.to_string()).filter(|text| !text.is_empty()),
             status_version: request.status_version,
             entered: request.entered,
             message: request.message.to_string(),

@@ -11,6 +11,7 @@ use super::warnings::WarnedJobs;
 use crate::insight::Forecast;
 use crate::mirror::lists::{BatchDetail, Page};
 use crate::mirror::{Batch, Rates, state_label};
+use crate::words::moment;
 use queuekeeper_queue::state::JobOutcome;
 
 mod filter;
@@ -32,7 +33,7 @@ pub(crate) struct BatchItem {
     pub(crate) state: &'static str,
     /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) odd_status: Option<String>,
+    pub(crate) status_text: Option<String>,
     /// The version of its status, the precondition of actions; -1 if it has no status.
     pub(crate) status_version: i32,
     /// When it was created.
@@ -155,14 +156,11 @@ impl Outlook {
         }
     }
 
-    /// When it ends by the clock: the times of day where these are near, else the days too; empty if that is not
-    /// known.
-    pub(crate) fn instants(&self, now: Timestamp) -> String {
+    /// When it ends by the clock, `at` one instant or `between` two; empty if that is not known.
+    pub(crate) fn instants(&self) -> String {
         let Some((soonest, latest)) = self.ends_soonest.zip(self.ends_latest) else { return String::new() };
-        let is_near = latest.duration_since(now).as_hours() < 20;
-        let at = |instant: Timestamp| instant.strftime(if is_near { "%H:%M" } else { "%Y-%m-%d %H:%M" }).to_string();
-        let (from, to) = (at(soonest), at(latest));
-        if from == to { format!("{to} UTC") } else { format!("{from} to {to} UTC") }
+        let (from, to) = (moment(soonest), moment(latest));
+        if from == to { format!("at {to}") } else { format!("between {from} and {to}") }
     }
 }
 
@@ -179,14 +177,14 @@ pub(crate) struct StateJobs {
 impl BatchItem {
     pub(crate) fn new(detail: BatchDetail) -> Self {
         let BatchDetail { batch, created, .. } = detail;
-        let Batch { id, state, odd_status, entered, message, lock, uuid, collection, .. } = batch;
+        let Batch { id, state, status_text, entered, message, lock, uuid, collection, .. } = batch;
         let [processing, failed, completed, deleted] =
             JobOutcome::ALL.map(|outcome| batch.references[outcome as usize]);
         let total = batch.references.iter().flatten().map(|jobs| u64::from(*jobs)).sum();
         Self {
             id: id.to_string(),
             state: state_label(state),
-            odd_status: Some(odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_text: Some(status_text.to_string()).filter(|text| !text.is_empty()),
             status_version: batch.status_version,
             created,
             entered,

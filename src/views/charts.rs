@@ -19,21 +19,6 @@ const ALIGNED: i64 = 15;
 /// No figure of a queue is larger; a figure from another program may be.
 const MOST: f64 = 1e15;
 
-/// What a chart shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ChartKind {
-    /// How many jobs go on from each state to the next.
-    Throughput,
-    /// How many jobs are in each state.
-    Jobs,
-    /// How long the oldest job has been in each state.
-    Age,
-    /// How full the volume of working storage is.
-    Storage,
-    /// How many jobs fail.
-    Failures,
-}
-
 /// What the values of a chart are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -49,62 +34,45 @@ pub(crate) enum Unit {
 
 /// What there is to know of a kind of chart.
 struct ChartRow {
-    kind: ChartKind,
     label: &'static str,
     title: &'static str,
     description: &'static str,
     unit: Unit,
 }
 
-/// Every kind, as the page shows them.
-const ROWS: [ChartRow; 5] = [
-    ChartRow {
-        kind: ChartKind::Throughput,
-        label: "throughput",
-        title: "Throughput",
-        description: "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.",
-        unit: Unit::PerHour,
-    },
-    ChartRow {
-        kind: ChartKind::Jobs,
-        label: "jobs",
-        title: "Jobs",
-        description: "Jobs in each state.",
-        unit: Unit::Count,
-    },
-    ChartRow {
-        kind: ChartKind::Age,
-        label: "age",
-        title: "Age",
-        description: "How long the oldest job has been in each state.",
-        unit: Unit::Time,
-    },
-    ChartRow {
-        kind: ChartKind::Storage,
-        label: "storage",
-        title: "Working storage",
-        description: "How full the volume of working storage is.",
-        unit: Unit::Share,
-    },
-    ChartRow {
-        kind: ChartKind::Failures,
-        label: "failures",
-        title: "Failures",
-        description: "Jobs that failed, per hour.",
-        unit: Unit::PerHour,
-    },
-];
+macro_rules! charts {
+    ($($kind:ident $label:literal, $unit:ident, $title:literal: $description:literal;)*) => {
+        /// What a chart shows.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(crate) enum ChartKind {
+            $(#[doc = $description] $kind,)*
+        }
+
+        impl ChartKind {
+            /// Every kind, as the page shows them.
+            pub(crate) const ALL: &[Self] = &[$(Self::$kind),*];
+
+            const fn row(self) -> ChartRow {
+                match self {
+                    $(Self::$kind => ChartRow {
+                        label: $label, title: $title, description: $description, unit: Unit::$unit,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+charts! {
+    Throughput "throughput", PerHour, "Throughput":
+        "Jobs that moved from each state to the next, per hour. Jobs that leave Notify are completed.";
+    Jobs "jobs", Count, "Jobs": "Jobs in each state.";
+    Age "age", Time, "Age": "How long the oldest job has been in each state.";
+    Storage "storage", Share, "Working storage": "How full the volume of working storage is.";
+    Failures "failures", PerHour, "Failures": "Jobs that failed, per hour.";
+}
 
 impl ChartKind {
-    /// Every kind, as the page shows them.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        ROWS.iter().map(|row| row.kind)
-    }
-
-    fn row(self) -> &'static ChartRow {
-        ROWS.iter().find(|row| row.kind == self).expect("each kind has a row")
-    }
-
     /// Its name in addresses.
     pub(crate) fn label(self) -> &'static str {
         self.row().label
@@ -112,7 +80,7 @@ impl ChartKind {
 
     /// The kind of this name.
     pub(crate) fn from_label(label: &str) -> Option<Self> {
-        Self::all().find(|kind| kind.label() == label)
+        Self::ALL.iter().copied().find(|kind| kind.label() == label)
     }
 
     /// Its name to read.
@@ -197,6 +165,9 @@ pub(crate) enum Range {
 impl Range {
     const ALL: [Self; 6] = [Self::Minutes15, Self::Hour, Self::Hours6, Self::Day, Self::Week, Self::Days30];
 
+    /// As long as the mirror's record reaches back.
+    const LONGEST_KEPT: Self = Self::Hours6;
+
     fn label(self) -> &'static str {
         match self {
             Self::Minutes15 => "15m",
@@ -245,7 +216,13 @@ impl Range {
 
     /// Whether the mirror has it.
     pub(crate) fn is_kept(self) -> bool {
-        self.length() <= Self::Hours6.length()
+        self.length() <= Self::LONGEST_KEPT.length()
+    }
+
+    /// The title of the longest one that the mirror's record covers, and the labels of all that it covers.
+    pub(crate) fn kept() -> (&'static str, Vec<&'static str>) {
+        let kept = Self::ALL.into_iter().filter(|range| range.is_kept());
+        (Self::LONGEST_KEPT.title(), kept.map(Self::label).collect())
     }
 }
 

@@ -85,7 +85,9 @@ impl fmt::Display for PrometheusDuration {
             return f.write_str("0");
         }
         for (unit, factor) in UNITS {
-            if millis >= factor {
+            // As Prometheus writes durations: 30d is easier to read than 4w2d.
+            let is_written = !matches!(unit, "y" | "w") || millis.is_multiple_of(factor);
+            if is_written && millis >= factor {
                 write!(f, "{}{unit}", millis / factor)?;
                 millis %= factor;
             }
@@ -135,6 +137,24 @@ mod tests {
         ] {
             let error = text.parse::<PrometheusDuration>().unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("1h30m"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn years_and_weeks_are_displayed_only_without_a_remainder() {
+        for (written, displayed) in [
+            ("30d", "30d"),
+            ("4w2d", "30d"),
+            ("60d", "60d"),
+            ("7d", "1w"),
+            ("14d", "2w"),
+            ("365d", "1y"),
+            ("1y1d", "366d"),
+            ("24h", "1d"),
+            ("90s", "1m30s"),
+            ("0s", "0"),
+        ] {
+            assert_eq!(written.parse::<PrometheusDuration>().unwrap().to_string(), displayed, "{written}");
         }
     }
 

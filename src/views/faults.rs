@@ -109,7 +109,7 @@ pub(crate) struct FaultItem {
     pub(crate) how: &'static str,
     /// Its effect on the queue.
     pub(crate) effect: &'static str,
-    /// How to repair it.
+    /// How to repair it: as its kind, or as this item requires.
     pub(crate) fix: &'static str,
     /// The znodes involved, including missing ones; twenty at most.
     pub(crate) nodes: Vec<String>,

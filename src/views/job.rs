@@ -13,7 +13,7 @@ use super::node::TreeNode;
 use super::objects::{MadeVersion, ObjectCopy, Objects};
 use super::{Session, Source};
 use crate::insight;
-use crate::mirror::{self, Happening, NodeError, PastEvent, Store, Volume};
+use crate::mirror::{self, Happening, MirrorStore, NodeError, PastEvent, Volume};
 use queuekeeper_ingest::spec;
 use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::{JobNode, NodePath, Path};
@@ -65,7 +65,7 @@ pub(crate) struct JobDetail {
     /// Its state; `other` for an unknown one.
     #[schema(example = "provisioning")]
     pub(crate) state: &'static str,
-    /// The text of its status, where the daemons would reject it.
+    /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status_text: Option<String>,
     /// When it entered that state.
@@ -212,7 +212,7 @@ pub(crate) struct JobEvent {
 
 impl JobDetail {
     /// What is known of a job; `None` where there is none.
-    pub(crate) async fn of(store: &Store, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Self> {
+    pub(crate) async fn of(store: &MirrorStore, id: JobId, volume: Option<Volume>, now: Timestamp) -> Option<Self> {
         let job = store.job(id)?;
         let diagnosis = insight::why_job(store, id, volume, now)?;
         let space = volume.map(|volume| volume.left_bytes);
@@ -273,7 +273,7 @@ impl JobDetail {
         Self {
             id: job.id.to_string(),
             state: mirror::state_label(job.state),
-            status_text: Some(&job.odd_status).filter(|text| !text.is_empty()).map(ToString::to_string),
+            status_text: Some(&job.status_text).filter(|text| !text.is_empty()).map(ToString::to_string),
             entered: job.entered,
             status_version: job.status_version,
             created: job.created,

@@ -11,7 +11,7 @@ use super::parameter::{BatchName, OneOf, SearchFor, Text};
 use super::show::visible;
 use super::{NONE, PrometheusDuration, Source, session_text};
 use crate::mirror::failures::FailureKey;
-use crate::mirror::find::{Direction, FoundPage, InvalidCursor, JobCursor, JobQuery, JobSort};
+use crate::mirror::find::{Direction, FoundPage, InvalidCursor, JobCursor, JobOrder, JobQuery};
 use crate::mirror::{ByState, Job, state_label};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{JobId, Priority};
@@ -23,7 +23,7 @@ const COLLECTIONS_NAMED: usize = 50;
 // The derived parameter descriptions resolve aliases, but not type arguments.
 type State = OneOf<Option<JobState>>;
 type FaultName = OneOf<Fault>;
-type Sort = OneOf<JobSort>;
+type Sort = OneOf<JobOrder>;
 type DirectionParameter = OneOf<Direction>;
 
 /// Which jobs, and in which order; all filters must match.
@@ -210,7 +210,7 @@ pub(crate) struct JobItem {
     pub(crate) state: &'static str,
     /// The text of its status, if it is not a known state in the daemons' spelling.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) odd_status: Option<String>,
+    pub(crate) status_text: Option<String>,
     /// When it entered that state.
     pub(crate) entered: Option<Timestamp>,
     /// The version of its status; -1 if it has none.
@@ -256,7 +256,7 @@ impl JobItem {
             group: job.failure().map(|key| key.to_string()),
             id: job.id.to_string(),
             state: state_label(job.state),
-            odd_status: Some(job.odd_status.to_string()).filter(|text| !text.is_empty()),
+            status_text: Some(job.status_text.to_string()).filter(|text| !text.is_empty()),
             entered: job.entered,
             status_version: job.status_version,
             priority: job.priority.map(Priority::number),
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_cursor_of_another_order_is_none_of_this_list() {
         let page = PageQuery { limit: Limit::default(), cursor: Some("iaf1".to_owned()) };
-        let by_id = JobFilter { sort: OneOf(JobSort::Id), ..JobFilter::default() };
+        let by_id = JobFilter { sort: OneOf(JobOrder::Id), ..JobFilter::default() };
         assert!(by_id.query(&page).is_ok());
         let wrong = JobFilter::default().query(&page).unwrap_err().to_string();
         assert!(wrong.contains("“cursor”") && wrong.contains("first page"), "{wrong}");

@@ -57,7 +57,7 @@ impl Source<'_> {
     /// For a cursor of another list.
     pub(crate) fn locks(&self, filter: &LockFilter, page: &PageQuery, now: Timestamp) -> Result<LockList, ViewError> {
         let LockFilter { kind, age, session, sort } = filter;
-        let wanted = lists::LockFilter {
+        let wanted = lists::LockQuery {
             kind: kind.map(|kind| kind.0),
             age: age.map(|age| age.0.0),
             session: session.map(|session| session.0.0),

@@ -1,4 +1,4 @@
-//! The mill: its queues and loops, what waits for a person, and the copies of every space.
+//! The mill: its queues and loops, what waits for an operator, and the copies of every space.
 //!
 //! Every figure is a counter of the catalogue, so that none of this costs more with more items.
 

@@ -16,7 +16,7 @@ mod text;
 pub(crate) use number::Within;
 pub(crate) use text::{BatchName, Holder, Instant, SearchFor, Text};
 
-use crate::mirror::find::{Direction, JobSort};
+use crate::mirror::find::{Direction, JobOrder};
 use crate::mirror::lists::{BatchOrder, FailureOrder, FaultOrder, LockOrder, RequestOrder};
 use crate::mirror::{AGE_LABELS, LockKind, state_label};
 use queuekeeper_queue::fault::Fault;
@@ -69,7 +69,7 @@ pub(crate) use labelled;
 
 labelled! {
     Fault: Fault::ALL, Fault::label;
-    JobSort: JobSort::ALL, JobSort::label, Self::default();
+    JobOrder: JobOrder::ALL, JobOrder::label, Self::default();
     Direction: Direction::ALL, Direction::label, Self::default();
     BatchOrder: BatchOrder::ALL, BatchOrder::label, Self::default();
     RequestOrder: RequestOrder::ALL, RequestOrder::label, Self::default();

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::actions::audit::Decided;
-use crate::alerts::{EventRow, Hold, Mode, Overview, Received, RuleOverview};
+use crate::alerts::{EventRow, Mode, Overview, Received, RuleHold, RuleOverview};
 
 /// The result of a call of Alertmanager.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -153,7 +153,7 @@ impl RuleView {
     fn new(overview: RuleOverview) -> Self {
         let RuleOverview { rule, breaker, budget_left, holds, waiting, left, last_action, unreadable, events } =
             overview;
-        let hold = |Hold { collection, since, .. }: Hold| HoldView { collection, since };
+        let hold = |RuleHold { collection, since, .. }: RuleHold| HoldView { collection, since };
         Self {
             mode: rule.mode.label().to_owned(),
             action: rule.action.label().to_owned(),

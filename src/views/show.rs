@@ -9,8 +9,8 @@ mod data;
 
 pub(crate) use data::{Shown, shown};
 
-use crate::mirror::words;
-pub(crate) use crate::mirror::words::{counted, percent};
+use crate::words;
+pub(crate) use crate::words::{counted, percent};
 
 /// The maximum length of a shown name of who stopped something, in characters: any client may have written it.
 const NAME_CHARS: usize = 60;

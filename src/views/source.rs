@@ -7,14 +7,14 @@ use jiff::Timestamp;
 use super::error::ViewError;
 use crate::alerts::Alerts;
 use crate::metrics::working_storage::{MeasuredStorage, Space};
-use crate::mirror::{Store, Summary, Volume};
+use crate::mirror::{MirrorStore, Summary, Volume};
 use queuekeeper_zookeeper::Servers;
 
 /// What views are worked out from: a server has all of it, the command line what it was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Source<'a> {
     /// The queue.
-    pub(crate) store: &'a Store,
+    pub(crate) store: &'a MirrorStore,
     /// Working storage; `None` where none is measured.
     pub(crate) storage: Option<&'a MeasuredStorage>,
     /// The rules for alerts; `None` where no alerts are taken.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Source;
-use crate::mirror::find::{JobQuery, JobSort, PAGE_LIMIT, SearchText};
+use crate::mirror::find::{JobOrder, JobQuery, PAGE_LIMIT, SearchText};
 use queuekeeper_queue::id::BatchId;
 
 /// How many jobs with warnings are named of a batch.
@@ -38,7 +38,7 @@ impl Source<'_> {
     /// The jobs of a batch with warnings. A job that fails behind them has its failure in their place.
     pub(crate) fn warned(&self, batch: BatchId, now: Timestamp) -> WarnedJobs {
         let text = Some(SearchText::in_messages(warnings::BEGINNING));
-        let query = JobQuery { batch: Some(batch), text, sort: JobSort::Id, limit: PAGE_LIMIT, ..JobQuery::default() };
+        let query = JobQuery { batch: Some(batch), text, sort: JobOrder::Id, limit: PAGE_LIMIT, ..JobQuery::default() };
         let Some(page) = self.store.find_jobs(&query, now) else { return WarnedJobs::default() };
         let found = page.items.len();
         let mut items: Vec<_> = page

@@ -19,7 +19,7 @@ use crate::alerts::Alerts;
 use crate::config;
 use crate::metrics::http::Known;
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::{Freshness, Store, Summary};
+use crate::mirror::{Freshness, MirrorStore, Summary};
 use crate::prometheus::Prometheus;
 use crate::views::job::JobDetail;
 use crate::views::mill::Mill;
@@ -60,7 +60,7 @@ pub struct State {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) store: Store,
+    pub(super) store: MirrorStore,
     pub(super) registry: Registry,
     pub(super) storage: Option<MeasuredStorage>,
     /// `None` for a read-only server.
@@ -112,7 +112,7 @@ impl State {
     pub fn behind(
         front: &Front,
         config: config::Config,
-        store: Store,
+        store: MirrorStore,
         storage: Option<MeasuredStorage>,
         actions: Option<Actions>,
         registry: Registry,
@@ -289,7 +289,7 @@ impl State {
     }
 
     /// The mirror.
-    pub(super) fn shared_store(&self) -> &Store {
+    pub(super) fn shared_store(&self) -> &MirrorStore {
         &self.shared.store
     }
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 
 use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{
-    Action, ActionKind, Actions, BulkAction, Clock, Execution, ListOf, Precondition, Reason, Refusal, Role, Target,
+    Action, ActionKind, ActionParameters, Actions, BulkAction, Clock, Execution, ListOf, Precondition, Reason, Refusal,
+    Role, Target,
 };
 use queuekeeper_queue::NewJob;
 use queuekeeper_queue::fault::{Fault, Limits};
-use queuekeeper_queue::id::{BatchId, JobId};
+use queuekeeper_queue::id::{BatchId, JobId, Priority};
 use queuekeeper_queue::path::Path;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::served::{Served, action_on, actor};
+use super::served::{Served, action_on, actor, with};
 use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, job, now};
 
 /// The action with the precondition from a dry run.
@@ -181,6 +182,14 @@ async fn a_key_of_an_action_that_was_refused_can_be_used_again() {
     let again = keyed(action(ActionKind::Release)).await.unwrap();
     assert_eq!(again.outcome.unwrap().after.as_deref(), Some("pending"));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
+
+    // What a new priority changes is the priority.
+    let requested = ActionParameters { priority: Priority::new(7), ..ActionParameters::default() };
+    let requested = with(ActionKind::SetPriority, Target::Job(JobId::new(1)), requested);
+    let prepared = served.actions.plan(&requested, &actor(Role::Admin), "sooner", now()).await.unwrap();
+    assert_eq!(prepared.priority, Priority::new(7).map(|to| (Priority::new(5), to)));
+    let done = served.action(requested, Role::Admin, "sooner").await.unwrap();
+    assert_eq!((done.before.as_deref(), done.after.as_deref()), (Some("priority 5"), Some("priority 7")));
 }
 
 #[tokio::test]

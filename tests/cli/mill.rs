@@ -17,7 +17,7 @@ const POLICY: &str = r#"{"defaultPolicies": [{"srcStoreId": "1", "destStoreId": 
 
 #[expect(clippy::too_many_lines, reason = "one story, from its beginning to its end")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_for_a_person() {
+async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_for_an_operator() {
     let directory = tempfile::tempdir().unwrap();
     let home = directory.path();
     fs::set_permissions(home, fs::Permissions::from_mode(0o700)).unwrap();

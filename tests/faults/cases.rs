@@ -47,8 +47,9 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
             assert!(found.since.duration_since(before).as_secs_f64() > -1.0 && found.since <= Timestamp::now());
             assert_eq!(found.effect, found.fault.effect());
             // A fault of several forms has a fix for each.
-            let has_forms = [Fault::BatchWithoutEnd, Fault::ContradictingBatch].contains(&found.fault);
-            assert!(found.fix == found.fault.fix() || has_forms && found.fix.ends_with('.'), "{found:?}");
+            let has_forms = [Fault::OverdueBatch, Fault::ContradictingBatch].contains(&found.fault);
+            let is_of_item = found.fix == found.fault.fix_of(&found.item);
+            assert!(is_of_item || has_forms && found.fix.ends_with('.'), "{found:?}");
             assert!(found.how.ends_with('.'));
             let later = Timestamp::now() + SignedDuration::from_secs(TEN_MINUTES);
             assert!(mirror.store.faults_of(&found.item, later, None).unwrap().contains(&found));
@@ -144,8 +145,8 @@ async fn faults_by_time_count_from_their_limit_on() {
 
     world.batch(1, "Processing").await;
     world.ephemeral("/batches/bid0000000001/lock").await;
-    found(&mirror, 5 * HOUR, Fault::BatchWithoutEnd, "/batches/bid0000000001").await;
-    assert!(!mirror.labels_after(3 * HOUR).await.contains(&"batch_without_end"));
+    found(&mirror, 5 * HOUR, Fault::OverdueBatch, "/batches/bid0000000001").await;
+    assert!(!mirror.labels_after(3 * HOUR).await.contains(&"overdue_batch"));
 
     world.job(12, "Pending").await;
     found(&mirror, 10, Fault::FolderNearLimit, "/jobs").await;

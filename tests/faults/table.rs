@@ -304,14 +304,14 @@ pub(crate) const CASES: &[Case] = &[
         "/batches/bid0000000003/states/batch-processing",
     ),
     (
-        &[Fault::BatchWithoutEnd],
+        &[Fault::OverdueBatch],
         &[Set("/batches/bid0000000003/status", r#"{"status":"Reporting"}"#)],
         &[Set("/batches/bid0000000003/status", r#"{"status":"Completed"}"#)],
         "/batches/bid0000000003",
         "/batches/bid0000000003/states/batch-processing",
     ),
     (
-        &[Fault::BatchWithoutEnd],
+        &[Fault::OverdueBatch],
         &[
             Delete("/batches/bid0000000003/states/batch-processing"),
             Set("/batches/bid0000000003/status", r#"{"status":"Failed"}"#),

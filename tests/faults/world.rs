@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use prometheus_client::registry::Registry;
-use queuekeeper::mirror::{self, FoundFault, Metrics, Store, Writer};
+use queuekeeper::mirror::{self, FoundFault, Metrics, MirrorStore, Writer};
 use queuekeeper_queue::fault::{Fault, Limits};
 use queuekeeper_testkit::queue::JOB_STATES;
 use queuekeeper_testkit::server::{config, connect, shared};
@@ -149,7 +149,7 @@ pub(crate) fn status(state: &str, retries: u32) -> String {
 
 /// A mirror at work; it ends when dropped.
 pub(crate) struct Mirror {
-    pub(crate) store: Store,
+    pub(crate) store: MirrorStore,
     _task: AbortOnDropHandle<()>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use jiff::Timestamp;
-use queuekeeper::mirror::{AGE_LABELS, ItemFigures, LockKind, LockStat, Store, state_label};
+use queuekeeper::mirror::{AGE_LABELS, ItemFigures, LockKind, LockStat, MirrorStore, state_label};
 use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::State;
 
@@ -41,7 +41,7 @@ pub(crate) fn lock_text(lock: Option<LockStat>) -> Option<(i64, i64, i64)> {
 
 /// What the store says, with ages as of `now` and jobs waiting for more than `space` bytes; `None` before the first
 /// walk.
-pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Facts> {
+pub(crate) fn of_store(store: &MirrorStore, now: Timestamp, space: i64) -> Option<Facts> {
     let mut facts = Facts::new();
     let (jobs, end) = store.jobs(0..usize::MAX)?;
     assert!(end >= jobs.len());
@@ -54,7 +54,7 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
         };
         let values = [
             ("state", format!("{:?}", job.state.map(State::label))),
-            ("odd status", job.odd_status.to_string()),
+            ("status text", job.status_text.to_string()),
             ("entered", format!("{:?}", ms(job.entered))),
             ("status version", job.status_version.to_string()),
             ("created", format!("{:?}", ms(job.created))),
@@ -93,7 +93,7 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
         let name = format!("batch {}", batch.id);
         let values = [
             ("state", format!("{:?}", batch.state.map(State::label))),
-            ("odd status", batch.odd_status.to_string()),
+            ("status text", batch.status_text.to_string()),
             ("entered", format!("{:?}", ms(batch.entered))),
             ("status version", batch.status_version.to_string()),
             ("message", batch.message.to_string()),
@@ -114,7 +114,7 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
         let name = format!("request {}/{}", request.queue.name(), request.id);
         let values = [
             ("state", format!("{:?}", request.state.map(State::label))),
-            ("odd status", request.odd_status.to_string()),
+            ("status text", request.status_text.to_string()),
             ("entered", format!("{:?}", ms(request.entered))),
             ("status version", request.status_version.to_string()),
             ("message", request.message.to_string()),
@@ -142,7 +142,7 @@ pub(crate) fn of_store(store: &Store, now: Timestamp, space: i64) -> Option<Fact
     Some(facts)
 }
 
-fn figures(facts: &mut Facts, store: &Store, now: Timestamp, space: i64) -> Option<()> {
+fn figures(facts: &mut Facts, store: &MirrorStore, now: Timestamp, space: i64) -> Option<()> {
     let summary = store.summary(now, Some(space))?;
     for (state, jobs) in summary.jobs.iter() {
         let name = format!("jobs {}", state_label(state));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
-use queuekeeper::mirror::{self, AGE_BOUNDS, Metrics, Store, Writer};
+use queuekeeper::mirror::{self, AGE_BOUNDS, Metrics, MirrorStore, Writer};
 use queuekeeper_zookeeper::{Auth, Config, Sessions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -50,7 +50,7 @@ pub(crate) type Samples = BTreeMap<String, String>;
 
 /// A mirror at work; it ends when dropped.
 pub(crate) struct Mirror {
-    pub(crate) store: Store,
+    pub(crate) store: MirrorStore,
     registry: Registry,
     task: AbortOnDropHandle<()>,
     shutdown: CancellationToken,

@@ -265,7 +265,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
       budget: {items: 10, per: 1h}
       cooldown: 1s
     - name: free
-      alert: MerrittHeldWithoutHold
+      alert: MerrittHeldCollectionBacklog
       mode: enforce
       action: release_jobs
       select: {limit: 10}
@@ -298,7 +298,7 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
     world.queue.hold_collection("kept", "alice", "why", Timestamp::now()).await.unwrap();
     keeper.sees(JobState::Held, 3).await;
     let held = |collection: &str| {
-        let labels = json!({"alertname": "MerrittHeldWithoutHold", "collection": collection});
+        let labels = json!({"alertname": "MerrittHeldCollectionBacklog", "collection": collection});
         alert("firing", &labels, "0b", "2026-11-21T10:00:00Z")
     };
     assert_eq!(keeper.outcome(held("nowhere")).await, "no_match", "only values that exist");

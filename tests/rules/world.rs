@@ -13,7 +13,7 @@ use queuekeeper::actions::audit::{Audit, Destination, Record, Rotation};
 use queuekeeper::actions::{self, Actions, Actor, Reason, Role, Source};
 use queuekeeper::alerts::{self, Alerts, NotReceived, Received, Rules};
 use queuekeeper::config::ConfigFile;
-use queuekeeper::mirror::{self, Store, Writer};
+use queuekeeper::mirror::{self, MirrorStore, Writer};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -43,7 +43,7 @@ pub(crate) struct World {
 pub(crate) struct Keeper {
     pub(crate) alerts: Alerts,
     pub(crate) actions: Actions,
-    pub(crate) store: Store,
+    pub(crate) store: MirrorStore,
     /// The working storage in bytes that a job may need without having to wait; the minimum stands for not measured.
     pub(crate) space: Arc<AtomicI64>,
     registry: Registry,

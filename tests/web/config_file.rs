@@ -38,10 +38,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
     let config = |keys: &str| (keys.to_owned(), String::new());
     for ((config, tokens), told) in [
         (config("user: {}"), &["config.yml, line 1: the key user is unknown", "users, tokens_file"][..]),
-        (
-            config("users: {alice: root}"),
-            &["line 1: users: alice: unknown role “root”; expected viewer, operator, admin"],
-        ),
+        (config("users: {alice: root}"), &["line 1: users: alice: unknown role “root”; expected one of alertmanager"]),
         (config("users:\n  alice: admin\n  alice: viewer"), &["line 3: the key alice is duplicated"]),
         (config("users:\n  alice: admin\n  bob: [admin]"), &["line 3"]),
         (config("users: [alice]"), &["line 1"]),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus_client::registry::Registry;
 use queuekeeper::config::Config;
-use queuekeeper::mirror::{self, Metrics, Store, Writer};
+use queuekeeper::mirror::{self, Metrics, MirrorStore, Writer};
 use queuekeeper::web;
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{PrivateServer, Sessions};
@@ -26,7 +26,7 @@ const JOB: &str = "/jobs/jid0000000042";
 struct World {
     zookeeper: PrivateServer,
     client: Client,
-    store: Store,
+    store: MirrorStore,
     base: String,
     shutdown: CancellationToken,
     _tasks: [AbortOnDropHandle<()>; 2],

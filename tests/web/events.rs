@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use queuekeeper::config::Config;
-use queuekeeper::mirror::{self, Store, Writer};
+use queuekeeper::mirror::{self, MirrorStore, Writer};
 use queuekeeper::{metrics, web};
 use queuekeeper_zookeeper::server::Options;
 use queuekeeper_zookeeper::{PrivateServer, Sessions};
@@ -31,7 +31,7 @@ struct Web {
 }
 
 impl Web {
-    async fn start(store: Store) -> Self {
+    async fn start(store: MirrorStore) -> Self {
         let config = Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -171,7 +171,7 @@ async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
 
 #[tokio::test]
 async fn only_pages_can_be_followed() {
-    let web = Web::start(Store::default()).await;
+    let web = Web::start(MirrorStore::default()).await;
     let long = format!("?page={}", "x".repeat(3_000));
     for query in [
         "?page=metrics",
@@ -199,7 +199,7 @@ async fn only_pages_can_be_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn streams_and_pages_are_limited_for_all_and_for_each_and_all_of_them_end_in_time() {
-    let mut web = Web::start(Store::default()).await;
+    let mut web = Web::start(MirrorStore::default()).await;
     // So many of one address, and no more; others are served as before.
     let mut streams = Vec::new();
     web.come_from(2);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use prometheus_client::registry::Registry;
 use queuekeeper::config::{self, Config};
-use queuekeeper::mirror::Store;
+use queuekeeper::mirror::MirrorStore;
 use queuekeeper::{metrics, web};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -64,7 +64,7 @@ impl Server {
         let config =
             Config { web, file, ..Config::new(queuekeeper_zookeeper::Config::new("127.0.0.1:1".parse().unwrap())) };
         let mut registry: Registry = metrics::registry();
-        let store = Store::default();
+        let store = MirrorStore::default();
         let queue = metrics::queue::QueueMetrics {
             store: store.clone(),
             storage: None,

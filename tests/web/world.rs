@@ -7,7 +7,7 @@ use queuekeeper::actions::audit::{Audit, Destination, Rotation};
 use queuekeeper::actions::{self, Actions};
 use queuekeeper::alerts::{self, Alerts, Rules};
 use queuekeeper::config::{Config, ConfigFile, Web, WebFile};
-use queuekeeper::mirror::{self, Store, Writer};
+use queuekeeper::mirror::{self, MirrorStore, Writer};
 use queuekeeper::{metrics, server, web};
 use queuekeeper_queue::fault::Limits;
 use queuekeeper_zookeeper::coordination::Coordination;
@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) base: String,
     pub(crate) http: reqwest::Client,
-    store: Store,
+    store: MirrorStore,
     actions: Actions,
     folder: TempDir,
     _tasks: [AbortOnDropHandle<()>; 3],
@@ -265,7 +265,7 @@ fn users_of(folder: &TempDir) -> WebFile {
 }
 
 async fn serve(
-    store: &Store,
+    store: &MirrorStore,
     actions: &Actions,
     users: Option<WebFile>,
     file: Option<ConfigFile>,

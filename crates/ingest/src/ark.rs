@@ -64,12 +64,6 @@ impl Ark {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-
-    /// `NAAN/NAME`.
-    #[must_use]
-    pub fn without_label(&self) -> &str {
-        &self.0["ark:/".len()..]
-    }
 }
 
 impl FromStr for Ark {
@@ -181,7 +175,7 @@ mod tests {
 
     /// Whether its last character is the check character of those before it. ARKs that others made need not have one.
     fn has_check_character(ark: &Ark) -> bool {
-        let text = ark.without_label();
+        let text = &ark.as_str()["ark:/".len()..];
         text.split_at_checked(text.len() - 1).is_some_and(|(body, last)| last.starts_with(check_character(body)))
     }
 
@@ -201,7 +195,7 @@ mod tests {
             assert_eq!(text.parse::<Ark>().unwrap().as_str(), "ark:/13030/xf93gt2q", "{text}");
         }
         let with_parts: Ark = "ark:/B5060/Xf9/c2.v1".parse().unwrap();
-        assert_eq!((with_parts.as_str(), with_parts.without_label()), ("ark:/b5060/Xf9/c2.v1", "b5060/Xf9/c2.v1"));
+        assert_eq!(with_parts.as_str(), "ark:/b5060/Xf9/c2.v1");
         let long = format!("ark:/13030/{}", "x".repeat(245));
         let hyphens = format!("ark:/13030/x{}", "-".repeat(2_000));
         for text in [

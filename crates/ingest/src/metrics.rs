@@ -205,7 +205,7 @@ impl DaemonMetrics {
         self.cleaned.get_or_create_owned(&OfThing { what }).inc_by(count as u64);
     }
 
-    /// Cleanup has left so many directories for a person to look at.
+    /// Cleanup has left so many directories for an operator to look at.
     pub fn withheld(&self, count: usize) {
         self.withheld.set(i64::try_from(count).unwrap_or(i64::MAX));
     }

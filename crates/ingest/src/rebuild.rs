@@ -51,7 +51,7 @@ pub struct Totals {
     pub counters: u64,
 }
 
-/// Something that was left as it was, for a person to look at.
+/// Something that was left as it was, for an operator to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
     /// What lies in a store, and was not recorded.

@@ -62,6 +62,11 @@ pub struct Settings {
     pub access: Option<AccessSettings>,
 }
 
+impl Settings {
+    /// The default number of files of a job that are fetched at a time.
+    pub const CONNECTIONS: u16 = 4;
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -69,7 +74,7 @@ impl Default for Settings {
             most_workers: BTreeMap::new(),
             adjust_workers: Duration::from_secs(5),
             space: Rules::default(),
-            connections: 4,
+            connections: Self::CONNECTIONS.into(),
             fetch: fetch::Settings::default(),
             retry_within: Duration::from_hours(24),
             retry_first: Duration::from_secs(15),

@@ -36,9 +36,23 @@ pub struct Rules {
     pub wait_limit: Duration,
 }
 
+impl Rules {
+    /// The default of [`Self::threshold`].
+    pub const THRESHOLD: f64 = 0.8;
+    /// The default of [`Self::unknown`], in GiB.
+    pub const UNKNOWN_GIB: u32 = 10;
+    /// The default of [`Self::large`], in GiB.
+    pub const LARGE_GIB: u32 = 100;
+}
+
 impl Default for Rules {
     fn default() -> Self {
-        Self { threshold: 0.8, unknown: 10 << 30, large: 100 << 30, wait_limit: Duration::from_hours(1) }
+        Self {
+            threshold: Self::THRESHOLD,
+            unknown: u64::from(Self::UNKNOWN_GIB) << 30,
+            large: u64::from(Self::LARGE_GIB) << 30,
+            wait_limit: Duration::from_hours(1),
+        }
     }
 }
 

@@ -48,7 +48,7 @@ impl Auditor {
             let copies = self.copies(account, &space, store);
             copies.is_none_or(|copies| copies.iter().any(|(source, _)| source == store))
         };
-        // What a check observed is not a change: it starts no copy before a person accepts it.
+        // What a check observed is not a change: it starts no copy before an operator accepts it.
         if space.is_reserved() || event.user == CHECK || (event.user == MILL && !is_source()) {
             return None;
         }

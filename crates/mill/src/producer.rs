@@ -32,6 +32,9 @@ pub const PRODUCER: &str = DUPLICATION;
 /// How many keys a morsel looks at before the next one has its turn, for each task that it may put.
 const KEYS: usize = 10;
 
+/// The default number of waiting tasks at which a producer waits.
+pub(crate) const MOST_WAITING: u64 = 10_000;
+
 /// How many items of the index are read at once.
 const PAGE: u32 = 1000;
 

@@ -26,7 +26,7 @@ use crate::bit::producer::BitSettings;
 use crate::metrics::MillMetrics;
 use crate::policy::{Policies, PolicyError, PolicySource, in_force};
 use crate::presence;
-use crate::producer::{PRODUCER, Step};
+use crate::producer::{MOST_WAITING, PRODUCER, Step};
 use crate::stats;
 
 /// The queues that are worked on, the first one first.
@@ -99,20 +99,25 @@ pub struct MillSettings {
     pub limit: BrakeLimit,
 }
 
+impl MillSettings {
+    /// The default number of tasks that are processed at once.
+    pub const WORKERS: u16 = 20;
+}
+
 impl Default for MillSettings {
     /// Twenty workers of all queues, no loop of checks, one of copies a month, 10,000 waiting tasks, each sixth loop
     /// thorough, deletions after 30 days.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
         Self {
-            workers: 20,
+            workers: Self::WORKERS.into(),
             queues: QUEUES.to_vec(),
             is_duplicating: true,
             is_counting: true,
             bit: None,
             round: ROUND,
             frequency: DAY * 30,
-            most_waiting: 10_000,
+            most_waiting: MOST_WAITING,
             thorough_every: 6,
             delete_after: DAY * 30,
             limit: BrakeLimit::default(),

@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 
 use super::error::{ConflictKind, Error};
-use super::fault::{Fault, FaultFinding, Limits, PURGE_UNFINISHED};
+use super::fault::{Fault, FaultFinding, Limits};
 use super::handle::{Queue, instant};
 use super::lock::Lock;
 use super::path::{LockFolder, Path};
@@ -97,10 +97,7 @@ impl Queue {
         survey: Option<&Survey>,
     ) -> Result<Repair, Error> {
         if let Some(help) = fault.help(item) {
-            return Err(Error::Invalid {
-                path: item.clone(),
-                reason: format!("{fault} cannot be repaired by writing values: {help}"),
-            });
+            return Err(not_by_writing(item.clone(), fault, help));
         }
         match (fault, item) {
             (Fault::LeakedLock, _) => self.repair_lock(item, options, survey).await,
@@ -224,9 +221,11 @@ fn too_large_to_lose(data: &[u8]) -> Option<String> {
     (bytes > LOST_AT_MOST).then(|| format!("holds {bytes} bytes, more than the audit trail records of discarded data"))
 }
 
-/// A creation that was not finished, and of which no more is there than a purge could take away.
-fn unfinished(item: Path) -> Error {
-    Error::Invalid { path: item, reason: PURGE_UNFINISHED.to_owned() }
+/// No writing repairs the item, but this fix does.
+fn not_by_writing(item: Path, fault: Fault, fix: &str) -> Error {
+    // What shows an error as a sentence ends it.
+    let fix = fix.trim_end_matches('.');
+    Error::Invalid { path: item, reason: format!("{fault} cannot be repaired by writing values: {fix}") }
 }
 
 /// The correct value cannot be derived, so nothing is written.

@@ -5,7 +5,8 @@ use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 use jiff::tz::{Offset, TimeZone};
 
-/// An instant to the second, as messages, pages and commands show it.
+/// An instant to the second, as messages, pages and commands show it. Crates without the queue use
+/// `queuekeeper_store::time::moment`, which writes the same form.
 #[must_use]
 pub fn moment(time: Timestamp) -> String {
     time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()

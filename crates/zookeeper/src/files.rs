@@ -44,7 +44,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Refuses a path that someone who is neither root nor us can make lead to another file than the one that was opened by
+/// Refuses a path that users other than root and our own can make lead to another file than the one that was opened by
 /// it: by way of a directory that everyone may write, be it one that a symbolic link on the way leads through.
 ///
 /// # Errors
@@ -98,8 +98,8 @@ fn walk(
     Ok(facts)
 }
 
-/// Refuses a step out of a directory that everyone may write, unless it is sticky and what comes next belongs to
-/// someone who is trusted: no other user can replace that.
+/// Refuses a step out of a directory that everyone may write, unless it is sticky and what comes next belongs to a
+/// trusted user: no other user can replace that.
 fn check_step(
     (directory, facts): (&Path, &Metadata),
     (next, next_facts): (&Path, &Metadata),

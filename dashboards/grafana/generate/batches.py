@@ -31,12 +31,12 @@ def figures():
             links=[link("Failed batches", "/batches?state=failed")],
         ),
         stat(
-            "Without end",
+            "Overdue batches",
             "Batches whose jobs are finished while their report is still due: their depositors get no report. Check that the batch daemon is running.",
-            top("merritt_faults", 'fault="batch_without_end"'),
+            top("merritt_faults", 'fault="overdue_batch"'),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),
-            links=[link("These batches", "/faults?fault=batch_without_end")],
+            links=[link("These batches", "/faults?fault=overdue_batch")],
         ),
         stat(
             "Oldest in progress",

@@ -9,7 +9,7 @@ use queuekeeper_catalogue::deposits::{NewDeposit, Sent};
 use super::Allowance;
 use super::shared::{Intake, disk, unavailable};
 use crate::actions::{Actor, Refusal};
-use crate::mirror::words::{count, counted, length, size};
+use crate::words::{count, counted, length, size};
 
 /// Up to which part of the threshold of the working storage uploads are taken: the rest is for what the daemons do.
 const UPLOADS_SHARE: f64 = 0.6;

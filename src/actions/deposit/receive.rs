@@ -16,7 +16,7 @@ use super::shared::{Intake, MOST_UPLOADS, Payload, Sender, disk, is_theirs};
 use super::upload::{Note, Uploading};
 use super::{Allowance, Taken};
 use crate::actions::{Actor, Refusal};
-use crate::mirror::words::size;
+use crate::words::size;
 
 /// How many bytes are written at once.
 const PIECE: usize = 1 << 20;

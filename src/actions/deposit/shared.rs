@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use super::Allowance;
 use crate::actions::{Actions, Actor, Refusal, Role};
 
-/// How many requests may upload at once.
+/// How many requests may upload at once, those of all depositors together.
 pub(super) const MOST_UPLOADS: usize = 64;
 
 /// Takes deposits; cheap to clone.

@@ -14,7 +14,7 @@ use crate::actions::audit::Entry;
 use crate::actions::outcome::DONE;
 use crate::actions::reason::Reason;
 use crate::actions::refusal::Refusal;
-use crate::mirror::words::{counted, size};
+use crate::words::{counted, size};
 
 impl MillActions {
     /// Asks for a check of an item, a space, or of all spaces of a store, with how much each of these has. Workers do

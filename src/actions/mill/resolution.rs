@@ -68,12 +68,12 @@ resolutions! {
     /// Its content, which has no record, is recorded.
     Adopt {
         name: "adopt", of: "content", role: Admin, remedies: [Adopt], state: "being recorded",
-        help: "Records the content, which has no record, as it is shown here; policies copy it from then on.",
+        help: "Records the content, which has no record, as the last check found it; policies copy it from then on.",
     }
     /// Its content, which another program changed, is recorded.
     Accept {
         name: "accept", of: "change", role: Admin, remedies: [AcceptChange], state: "being recorded",
-        help: "Records the changed content as it is shown here, in place of the earlier record; policies then copy it over the other copies.",
+        help: "Records the changed content as the last check found it, in place of the earlier record; policies then copy it over the other copies.",
     }
     /// It is closed without any change.
     Drop {
@@ -118,7 +118,7 @@ impl Resolution {
         self.row().role
     }
 
-    /// The one that carries out a remedy; `None` where that is for someone else.
+    /// The one that carries out a remedy; `None` where none does.
     #[must_use]
     pub fn of(remedy: Remedy) -> Option<Self> {
         Self::ALL.into_iter().find(|resolution| resolution.row().remedies.contains(&remedy))

@@ -17,7 +17,7 @@ use crate::actions::refusal::Refusal;
 pub enum StopChange {
     /// No repair starts by itself any more. What is under way ends.
     Stop,
-    /// A stop ends, whether a person or the mill made it.
+    /// A stop ends, whether an operator or the mill made it.
     Resume,
 }
 

@@ -1,4 +1,4 @@
-//! Decisions on tasks that wait for a person.
+//! Decisions on tasks that wait for an operator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const DESCRIBED: usize = 60;
 /// The outcome of a task that is not there.
 const MISSING: &str = "missing";
 
-/// What is decided of tasks in one of the states in which they wait for a person.
+/// What is decided of tasks in one of the states in which they wait for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskDecision {
     /// What becomes of them.
@@ -84,7 +84,7 @@ impl TaskDecision {
 }
 
 impl MillActions {
-    /// Which of these tasks wait for a person, by the state in which they do.
+    /// Which of these tasks wait for an operator, by the state in which they do.
     ///
     /// # Errors
     /// When the catalogue cannot be read.

@@ -8,7 +8,7 @@ use crate::actions::actor::Role;
 use crate::actions::refusal::Refusal;
 use crate::actions::table::BatchAction;
 use crate::actions::target::Target;
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use crate::mirror::find::JobQuery;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::Path;
@@ -120,7 +120,7 @@ impl ActionPlanner<'_> {
 }
 
 /// A batch with its jobs as the mirror knows them: without them, every job of the queue has to be read.
-pub(in crate::actions) fn batch_target(store: Option<&Store>, id: BatchId, now: Timestamp) -> BatchTarget {
+pub(in crate::actions) fn batch_target(store: Option<&MirrorStore>, id: BatchId, now: Timestamp) -> BatchTarget {
     let query = JobQuery { batch: Some(id), ..JobQuery::default() };
     let jobs = store.and_then(|store| store.matching(&query, now));
     let target = BatchTarget::from(id);

@@ -7,9 +7,9 @@ use crate::actions::refusal::Refusal;
 use crate::actions::table::{CollectionAction, QueueAction, RequestAction, StoreAction};
 use jiff::Timestamp;
 
-use crate::mirror::Store;
+use crate::mirror::MirrorStore;
 use crate::mirror::find::JobQuery;
-use crate::mirror::words::{counted, moment, quoted, until_unpaused};
+use crate::words::{counted, moment, quoted, until_unpaused};
 use queuekeeper_queue::fault::{Fault, RepairKind};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::{self, AccessQueue, Path};
@@ -302,7 +302,7 @@ fn held_items(jobs: usize, batches: usize) -> Option<(String, &'static str)> {
     (!named.is_empty()).then(|| (named.join(" and "), is_or_are))
 }
 
-fn held_jobs(store: &Store, mnemonic: &str, now: Timestamp) -> Option<usize> {
+fn held_jobs(store: &MirrorStore, mnemonic: &str, now: Timestamp) -> Option<usize> {
     store.find_jobs(&held_in(mnemonic), now).map(|page| page.total)
 }
 

@@ -7,7 +7,7 @@ use crate::actions::{Action, ActionKind, Actor, Reason, Refusal, Role, Source, W
 use crate::alerts::decision::{Decision, DecisionKind, ItemList};
 use crate::alerts::guard;
 use crate::alerts::item::DecisionItem;
-use crate::alerts::memory::Hold;
+use crate::alerts::memory::RuleHold;
 use crate::alerts::outcome::AlertOutcome;
 use crate::alerts::rule::RuleAction;
 use crate::alerts::server::Shared;
@@ -244,7 +244,7 @@ impl ActiveDecision<'_> {
                     && let Some(collection) = item.collection()
                 {
                     let fingerprint = self.decision.cause.fingerprint.clone();
-                    self.memory.holds.push(Hold { collection, since: whole_second(now), fingerprint });
+                    self.memory.holds.push(RuleHold { collection, since: whole_second(now), fingerprint });
                 }
             }
             DecisionKind::Undo => {

@@ -12,8 +12,8 @@ use crate::cli::exit::{CommandError, FAILED, IN_PART, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, is_attended, without_csv};
 use crate::cli::prompt::Interrupts;
 use crate::cli::repository::{Repository, RepositoryArgs};
-use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
+use crate::words::counted;
 
 /// How many notes are listed; the others are counted.
 const MOST_LISTED: usize = 1000;

@@ -18,8 +18,8 @@ use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
-use crate::mirror::words::{counted, size};
 use crate::server;
+use crate::words::{counted, size};
 
 /// Record the content of a space that has no record yet
 ///

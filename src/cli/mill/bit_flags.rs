@@ -14,7 +14,12 @@ use crate::config::PrometheusDuration;
 #[derive(Clone, Debug, Args)]
 pub(super) struct BitArgs {
     /// The maximum age of the last proof of a copy; a loop through all content begins every half of that time
-    #[arg(long = "bit.max-age", value_name = "DURATION", default_value = "60d", value_parser = loop_period)]
+    #[arg(
+        long = "bit.max-age",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(BitSettings::default().max_age),
+        value_parser = loop_period
+    )]
     max_age: PrometheusDuration,
 
     /// A file with the spaces to check, one /account/store/space a line, with * for any; without it, all
@@ -29,7 +34,7 @@ pub(super) struct BitArgs {
     #[arg(
         long = "bit.spaces",
         value_name = "NUMBER",
-        default_value_t = 4,
+        default_value_t = BitSettings::AT_ONCE,
         value_parser = clap::value_parser!(u16).range(1..=1000)
     )]
     spaces: u16,

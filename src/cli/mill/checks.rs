@@ -38,11 +38,8 @@ pub(super) struct ChecksArgs {
 impl ChecksArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
         let filter = CheckFilter { account: self.account, before: self.before, ..CheckFilter::default() };
-        let list = mill.requested_checks(&filter).await;
-        catalogue.close().await;
-        let list = list.map_err(CommandError::from)?;
+        let list = self.config.ask(async |mill| mill.requested_checks(&filter).await).await?;
         self.output.show(&list, |screen| {
             if !list.items.is_empty() {
                 screen.table(&table(&list.items));
@@ -105,10 +102,7 @@ pub(super) async fn ask(
         space: scope.space.as_ref().map(ToString::to_string).unwrap_or_default(),
         key: KeyText(scope.key.clone()),
     };
-    let (mill, catalogue) = config.open().await?;
-    let plan = mill.plan_check(&named).await;
-    catalogue.close().await;
-    let plan = plan.map_err(CommandError::from)?;
+    let plan = config.ask(async |mill| mill.plan_check(&named).await).await?;
     if is_dry_run {
         return output::write(&format!("{}\n", plan.words()));
     }

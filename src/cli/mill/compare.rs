@@ -19,9 +19,9 @@ use crate::cli::exit::{CommandError, FAILED, NOT_FOUND, NOT_PROVEN};
 use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
-use crate::mirror::words::{counted, size};
 use crate::server;
 use crate::views::show::visible_json;
+use crate::words::{counted, size};
 
 /// Compare what a store lists with the content index, without reading content
 ///

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 
 use super::ConfigArgs;
 use super::held::names;
-use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{DeadFilter, TaskItem};
@@ -32,10 +31,8 @@ pub(super) struct DeadLettersArgs {
 impl DeadLettersArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
-        let list = mill.dead_letters(&DeadFilter { account: self.account, after: self.after }).await;
-        catalogue.close().await;
-        let list = list.map_err(CommandError::from)?;
+        let filter = DeadFilter { account: self.account, after: self.after };
+        let list = self.config.ask(async |mill| mill.dead_letters(&filter).await).await?;
         self.output.show(&list, |screen| {
             for (account, dead) in &list.accounts {
                 screen.say(&format!("{account}: {} dead", count(*dead)));

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use queuekeeper_mill::bit::verify::Scope;
 
@@ -49,20 +49,19 @@ pub(super) struct RepairArgs {
 /// resolutions are possible, and whether one is in progress. Overwritten content is kept aside.
 #[derive(Clone, Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// What to do: repair writes the content of another copy; rewrite writes the content, which is right, again in its
-    /// own place; correct appends an event that corrects the record to what the content and the other record prove;
-    /// adopt records content that has no record; accept records content that another program changed; drop closes the
-    /// bit error, and the next check that finds the same opens a new one
-    #[arg(
-        value_name = "RESOLUTION",
-        value_parser = PossibleValuesParser::new(Resolution::ALL.map(Resolution::as_str)).try_map(|name| {
-            Resolution::named(&name).ok_or("it is not a resolution")
-        })
-    )]
+    /// How to resolve it
+    #[arg(value_name = "RESOLUTION", value_parser = resolutions())]
     resolution: Resolution,
 
     #[command(flatten)]
     decision: DecisionArgs,
+}
+
+/// Parses the name of a resolution; the help has what each of them does.
+fn resolutions() -> impl TypedValueParser<Value = Resolution> {
+    let value = |resolution: Resolution| PossibleValue::new(resolution.as_str()).help(resolution.help());
+    PossibleValuesParser::new(Resolution::ALL.map(value))
+        .try_map(|name| Resolution::named(&name).ok_or("it is not a resolution"))
 }
 
 /// Of which copy a bit error is to be resolved, and why.
@@ -102,11 +101,8 @@ impl ErrorOf {
 impl ErrorsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
-        let list =
-            mill.errors(&ErrorFilter { account: self.account, after: self.after, ..ErrorFilter::default() }).await;
-        catalogue.close().await;
-        let list = list.map_err(CommandError::from)?;
+        let filter = ErrorFilter { account: self.account, after: self.after, ..ErrorFilter::default() };
+        let list = self.config.ask(async |mill| mill.errors(&filter).await).await?;
         self.output.show(&list, |screen| show(&list, screen))?;
         if list.errors.is_empty() {
             output::note(&match self.after {
@@ -214,4 +210,22 @@ async fn resolve(session: &MillSession, copy: &WrongCopy, resolution: Resolution
             format!("{} of {name} waits for a worker\n", resolution.as_str())
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_has_what_each_resolution_does() {
+        let values: Vec<_> = resolutions().possible_values().unwrap().collect();
+        let named: Vec<_> = values.iter().map(PossibleValue::get_name).collect();
+        assert_eq!(named, Resolution::ALL.map(Resolution::as_str));
+        for (value, resolution) in values.iter().zip(Resolution::ALL) {
+            let help = value.get_help().unwrap().to_string();
+            assert_eq!(help, resolution.help());
+            // What a page shows beside it is not there on the command line.
+            assert!(!help.contains(" here"), "{help}");
+        }
+    }
 }

@@ -4,7 +4,6 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::ConfigArgs;
-use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{HeldFilter, TaskItem};
@@ -35,11 +34,9 @@ pub(super) struct HeldArgs {
 impl HeldArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
         let (account, destination) = (self.account, self.destination);
-        let list = mill.held(&HeldFilter { account, destination, after: self.after, ..HeldFilter::default() }).await;
-        catalogue.close().await;
-        let list = list.map_err(CommandError::from)?;
+        let filter = HeldFilter { account, destination, after: self.after, ..HeldFilter::default() };
+        let list = self.config.ask(async |mill| mill.held(&filter).await).await?;
         self.output.show(&list, |screen| {
             for group in &list.groups {
                 screen.say(&format!("{} in {}: {} held", group.account, group.destination, count(group.held)));

@@ -4,10 +4,9 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::ConfigArgs;
-use crate::cli::exit::CommandError;
 use crate::cli::output::{OutputArgs, Screen, without_csv};
 use crate::cli::words::ago;
-use crate::views::mill::{PairView, PolicyDetail, PolicyList, PolicyText};
+use crate::views::mill::{Mill, PairView, PolicyDetail, PolicyList, PolicyText};
 
 /// Show the policies in force, pending changes, and earlier policies
 #[derive(Clone, Debug, Args)]
@@ -27,13 +26,11 @@ pub(super) struct PoliciesArgs {
 impl PoliciesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
-        let list = match &self.account {
+        let view = async |mill: &Mill| match &self.account {
             Some(account) => mill.policy(account).await.map(|detail| PolicyList { items: vec![detail] }),
             None => mill.policies().await,
         };
-        catalogue.close().await;
-        let list = list.map_err(CommandError::from)?;
+        let list = self.config.ask(view).await?;
         self.output.show(&list, |screen| {
             for detail in &list.items {
                 show(detail, screen);

@@ -13,9 +13,9 @@ use crate::cli::commands::commands;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::count;
-use crate::mirror::words::{counted, size};
 use crate::server;
-use crate::views::mill::{NewPolicyView, PlanItem, PlanView, PolicyText};
+use crate::views::mill::{Mill, NewPolicyView, PlanItem, PlanView, PolicyText};
+use crate::words::{counted, size};
 
 /// Check the policies of accounts, preview a change, or put a waiting change into force
 #[derive(Clone, Debug, Args)]
@@ -128,8 +128,7 @@ impl CheckArgs {
 
 impl PlanArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let (mill, catalogue) = self.config.open().await?;
-        let outcome = async {
+        let view = async |mill: &Mill| {
             let new = if let Some(path) = &self.policy {
                 let wrong = |why: &dyn std::fmt::Display| UsageError(format!("{}: {why}", path.display()));
                 let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
@@ -143,11 +142,9 @@ impl PlanArgs {
                 NewPolicyView { is_listed: detail.is_listed, policy: detail.file.unwrap_or_default() }
             };
             let plan = mill.plan(&self.account, &new).await.map_err(CommandError::from)?;
-            Ok::<_, anyhow::Error>((plan, new.is_listed))
+            Ok((plan, new.is_listed))
         };
-        let plan = outcome.await;
-        catalogue.close().await;
-        let (plan, is_listed) = plan?;
+        let (plan, is_listed) = self.config.with_mill(view).await?;
         self.output.show(&plan, |screen| {
             if !is_listed {
                 screen.say(&unlisted(&self.account));

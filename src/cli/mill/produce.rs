@@ -14,12 +14,12 @@ use queuekeeper_store::StoreFamilies;
 
 use super::ConfigArgs;
 use super::bit_flags::BitArgs;
-use super::loop_period::loop_period;
+use super::loop_flags::LoopArgs;
 use crate::cli::exit::{BAD_USAGE, CommandError, FAILED};
-use crate::cli::{on_signal, output};
-use crate::config::{MillConfig, PrometheusDuration};
-use crate::mirror::words::{counted, length};
+use crate::cli::{UsageError, on_signal, output};
+use crate::config::MillConfig;
 use crate::server;
+use crate::words::{counted, length};
 
 /// Create due tasks once, as mill run does regularly, then exit
 ///
@@ -32,6 +32,7 @@ use crate::server;
 /// one begins the loop within six minutes. With --once as well, this command does what is due itself, unless another
 /// process leads.
 #[derive(Clone, Debug, Args)]
+#[command(mut_arg("queue_limit", |limit| limit.help("The number of waiting tasks at which this command stops")))]
 pub(super) struct ProduceArgs {
     /// What to do: request missing copies, checks of all content, counts of spaces, or one task for each account that
     /// does nothing; or remove what no longer needs to be kept aside
@@ -47,17 +48,8 @@ pub(super) struct ProduceArgs {
     #[arg(long)]
     now: bool,
 
-    /// The time from the beginning of one loop of copies to the beginning of the next
-    #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = loop_period)]
-    frequency: PrometheusDuration,
-
-    /// The number of waiting tasks at which this command stops
-    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
-    queue_limit: u64,
-
-    /// Check every item, not only those that differ, once in this many loops; 0 for never
-    #[arg(long, value_name = "NUMBER", default_value_t = 6)]
-    thorough_every: u64,
+    #[command(flatten)]
+    loops: LoopArgs,
 
     #[command(flatten)]
     bit: BitArgs,
@@ -102,13 +94,7 @@ impl ProduceArgs {
             catalogue.close().await;
             return output::write(&format!("{}: {}\n", self.producer, said?));
         }
-        let settings = MillSettings {
-            frequency: self.frequency.get(),
-            most_waiting: self.queue_limit,
-            thorough_every: self.thorough_every,
-            bit: Some(self.bit.settings(self.queue_limit)?),
-            ..MillSettings::default()
-        };
+        let settings = self.settings()?;
         let (families, metrics) = (StoreFamilies::default(), MillMetrics::default());
         let mill = server::mill::open(&config, file.stores(), settings, &families, metrics).await?;
         let catalogue = mill.catalogue.clone();
@@ -143,6 +129,12 @@ impl ProduceArgs {
             Ok(said) => output::write(&format!("{}: {said}\n", self.producer)),
             Err(why) => Err(CommandError::new(FAILED, why).into()),
         }
+    }
+
+    fn settings(&self) -> Result<MillSettings, UsageError> {
+        let settings = self.loops.settings();
+        let bit = self.bit.settings(settings.most_waiting)?;
+        Ok(MillSettings { bit: Some(bit), ..settings })
     }
 }
 
@@ -224,5 +216,29 @@ fn said(step: &Step) -> String {
             let spaces = counted(*spaces as u64, "space", "spaces");
             format!("{spaces} cannot be scanned; queuekeeper mill queues shows why")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+    use queuekeeper_mill::bit::producer::BitSettings;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        produce: ProduceArgs,
+    }
+
+    #[test]
+    fn no_flag_gives_the_default_settings_and_the_queue_limit_stops_the_command() {
+        let cli = Cli::try_parse_from(["x", "bit", "--once", "--config.file=config.yml"]).unwrap();
+        let expected = MillSettings { bit: Some(BitSettings::default()), ..MillSettings::default() };
+        assert_eq!(cli.produce.settings().unwrap(), expected);
+        let command = Cli::command();
+        let limit = command.get_arguments().find(|argument| argument.get_long() == Some("queue-limit")).unwrap();
+        assert!(limit.get_help().unwrap().to_string().ends_with("this command stops"));
     }
 }

@@ -7,10 +7,10 @@ use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::mirror::words::moment;
-use crate::mirror::words::{counted, size};
-use crate::views::mill::{ForecastItem, MillOverview, ProducerItem};
+use crate::views::mill::{ForecastItem, Mill, MillOverview, ProducerItem};
 use crate::views::show::Ago;
+use crate::words::moment;
+use crate::words::{counted, size};
 
 /// Show the queues, the loops and the workers, and what is stalled
 ///
@@ -30,11 +30,11 @@ pub(super) struct QueuesArgs {
 impl QueuesArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
-        let now = Timestamp::now();
-        let overview = mill.overview(now).await;
-        catalogue.close().await;
-        let overview = overview.map_err(CommandError::from)?;
+        let view = async |mill: &Mill| {
+            let now = Timestamp::now();
+            Ok((mill.overview(now).await?, now))
+        };
+        let (overview, now) = self.config.ask(view).await?;
         self.output.show(&overview, |screen| show(&overview, now, screen))?;
         match overview.problems.first() {
             None => Ok(()),

@@ -11,10 +11,10 @@ use super::ConfigArgs;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::mirror::words::size;
 use crate::views::mill::{Mill, OpenReport, ReportDetail, ReportFilter, ReportFormat, ReportItem, ReportPage};
 use crate::views::parameter::OneOf;
 use crate::views::show::{machine, visible};
+use crate::words::size;
 
 /// List the reports on the integrity of spaces, newest loop first; show one; or write one of its files to standard
 /// output
@@ -65,14 +65,12 @@ pub(super) struct ReportsArgs {
 impl ReportsArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
         crate::cli::log::begin_plain();
-        let (mill, catalogue) = self.config.open().await?;
-        let outcome = match (self.number, self.file) {
-            (Some(number), Some(format)) => write(&mill, number, format.0).await,
-            (Some(number), None) => self.one(&mill, number).await,
-            (None, _) => self.list(&mill).await,
+        let show = async |mill: &Mill| match (self.number, self.file) {
+            (Some(number), Some(format)) => write(mill, number, format.0).await,
+            (Some(number), None) => self.one(mill, number).await,
+            (None, _) => self.list(mill).await,
         };
-        catalogue.close().await;
-        outcome
+        self.config.with_mill(show).await
     }
 
     async fn list(&self, mill: &Mill) -> anyhow::Result<()> {

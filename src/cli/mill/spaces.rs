@@ -13,8 +13,8 @@ use crate::cli::UsageError;
 use crate::cli::exit::CommandError;
 use crate::cli::output::{self, Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, argument, count, some};
-use crate::mirror::words::{counted, size};
-use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, SpaceCopies, SpaceFilter};
+use crate::views::mill::{ItemDetail, ItemFilter, ItemList, ItemName, KeyText, Mill, SpaceCopies, SpaceFilter};
+use crate::words::{counted, size};
 
 /// Show all spaces and the state of their copies, the items of one space, or one item and why it is not up to date
 #[derive(Clone, Debug, Args)]
@@ -66,44 +66,39 @@ impl SpacesArgs {
             }
         });
         let after = after.transpose().map_err(|error| UsageError::flag("--after", error))?;
-        let (mill, catalogue) = self.config.open().await?;
-        let outcome = async {
-            match (space, &self.key) {
-                (Some((account, space)), Some(key)) => {
-                    let key = KeyText(Some(key.clone()));
-                    let detail = mill.item(account, space, &ItemName { key }).await.map_err(CommandError::from)?;
-                    self.output.show(&detail, |screen| show_item(&detail, screen))
+        let show = async |mill: &Mill| match (space, &self.key) {
+            (Some((account, space)), Some(key)) => {
+                let key = KeyText(Some(key.clone()));
+                let detail = mill.item(account, space, &ItemName { key }).await.map_err(CommandError::from)?;
+                self.output.show(&detail, |screen| show_item(&detail, screen))
+            }
+            (Some((account, space)), None) => {
+                let after = KeyText(after.and_then(After::key));
+                let filter = ItemFilter { prefix: self.prefix.clone(), after, ..ItemFilter::default() };
+                let list = mill.items(account, space, &filter).await.map_err(CommandError::from)?;
+                self.output.show(&list, |screen| show_items(&list, screen))?;
+                let next = list.next.as_deref().and_then(|next| next.parse::<KeyText>().ok()?.0);
+                more(next.as_ref().map(Key::as_bytes));
+                Ok(())
+            }
+            (None, _) => {
+                let (prefix, after) = (self.prefix.clone(), after.and_then(After::space).unwrap_or_default());
+                let list = mill
+                    .spaces(&SpaceFilter { prefix, after, ..SpaceFilter::default() })
+                    .await
+                    .map_err(CommandError::from)?;
+                self.output.show(&list, |screen| screen.table(&copies(&list.items, Timestamp::now())))?;
+                for (account, why) in &list.unread {
+                    output::note(&format!("the policy of {account} cannot be read: {why}"));
                 }
-                (Some((account, space)), None) => {
-                    let after = KeyText(after.and_then(After::key));
-                    let filter = ItemFilter { prefix: self.prefix.clone(), after, ..ItemFilter::default() };
-                    let list = mill.items(account, space, &filter).await.map_err(CommandError::from)?;
-                    self.output.show(&list, |screen| show_items(&list, screen))?;
-                    let next = list.next.as_deref().and_then(|next| next.parse::<KeyText>().ok()?.0);
-                    more(next.as_ref().map(Key::as_bytes));
-                    Ok(())
+                if list.items.is_empty() {
+                    output::note("the content index has no such space");
                 }
-                (None, _) => {
-                    let (prefix, after) = (self.prefix.clone(), after.and_then(After::space).unwrap_or_default());
-                    let list = mill
-                        .spaces(&SpaceFilter { prefix, after, ..SpaceFilter::default() })
-                        .await
-                        .map_err(CommandError::from)?;
-                    self.output.show(&list, |screen| screen.table(&copies(&list.items, Timestamp::now())))?;
-                    for (account, why) in &list.unread {
-                        output::note(&format!("the policy of {account} cannot be read: {why}"));
-                    }
-                    if list.items.is_empty() {
-                        output::note("the content index has no such space");
-                    }
-                    more(list.next.as_deref().map(str::as_bytes));
-                    Ok(())
-                }
+                more(list.next.as_deref().map(str::as_bytes));
+                Ok(())
             }
         };
-        let outcome = outcome.await;
-        catalogue.close().await;
-        outcome
+        self.config.with_mill(show).await
     }
 }
 

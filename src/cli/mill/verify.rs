@@ -16,9 +16,9 @@ use crate::cli::meter::Lines;
 use crate::cli::output;
 use crate::cli::words::count;
 use crate::config::MillConfig;
-use crate::mirror::words::{counted, size};
 use crate::server;
 use crate::views::mill;
+use crate::words::{counted, size};
 
 /// Check content now: read it, and compare it with its store, the content index and the audit log
 ///

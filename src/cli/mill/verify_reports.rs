@@ -7,9 +7,9 @@ use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED, NOT_PROVEN};
 use crate::cli::output;
 use crate::cli::words::count;
-use crate::mirror::words::counted;
 use crate::server;
 use crate::views::mill;
+use crate::words::counted;
 
 /// Check that no report of an account was changed, removed or inserted
 ///

@@ -19,7 +19,7 @@ use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, IN_PART, NOT_FOUND, REFUSED};
 use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
-use crate::mirror::words::{counted, size};
+use crate::words::{counted, size};
 
 /// Read the files of a version into a directory, or one of them to standard output
 ///

@@ -20,9 +20,9 @@ use crate::cli::prompt::Interrupts;
 use crate::cli::repository::{Located, ObjectName, Repository, RepositoryArgs};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs, store};
-use crate::mirror::words::counted;
 use crate::server::standalone::DataDirectory;
 use crate::views::PrometheusDuration;
+use crate::words::counted;
 use held::Held;
 
 /// Finish or roll back an interrupted write

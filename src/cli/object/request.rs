@@ -17,8 +17,8 @@ use crate::cli::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
 use crate::cli::zookeeper::of_data;
 use crate::cli::{UsageError, ZooKeeperArgs};
-use crate::mirror::words::{moment, size};
 use crate::server::standalone::DataDirectory;
+use crate::words::{moment, size};
 
 /// How often a request is looked at that is waited for.
 const LOOK: Duration = Duration::from_millis(100);

@@ -8,10 +8,10 @@ use crate::cli::mill::decide;
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::repository::{ObjectName, RepositoryArgs};
 use crate::cli::words::{ago, argument, moment};
-use crate::mirror::words::{counted, size};
 use crate::views::mill::BitErrorItem;
 use crate::views::objects::{FileFilter, FileProof, ObjectBitError, ObjectDetail, Objects, VersionNumber};
 use crate::views::show::visible;
+use crate::words::{counted, size};
 
 /// Show an object: its versions, the files of one of them, and where it is stored
 ///

@@ -8,7 +8,7 @@ use super::compare::{Difference, Differences, compare_rows};
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{OutputArgs, Spinner, without_csv};
 use crate::cli::repository::{ObjectName, Repository, RepositoryArgs};
-use crate::mirror::words::{counted, size};
+use crate::words::{counted, size};
 
 /// Read all content of an object, and compare it with its inventory, the sidecars and the catalogue
 ///

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::UsageError;
-use crate::config::{ExternalUrl, Prometheus};
+use crate::config::{ExternalUrl, PrometheusConfig};
 
 /// The options of charts that reach further back than the mirror.
 #[derive(Clone, Debug, Args)]
@@ -29,7 +29,7 @@ impl PrometheusArgs {
     ///
     /// # Errors
     /// When there are matchers for no server, or they are not written as within a selector.
-    pub(in crate::cli) fn prometheus(self) -> Result<Option<Prometheus>, UsageError> {
+    pub(in crate::cli) fn prometheus(self) -> Result<Option<PrometheusConfig>, UsageError> {
         let Self { url, matchers } = self;
         let refused = |why: &str| Err(UsageError::flag("--prometheus.matchers", why));
         let matchers = matchers.trim().to_owned();
@@ -38,7 +38,7 @@ impl PrometheusArgs {
             _ if matchers.contains(['{', '}', '\n']) => {
                 refused("expected matchers without braces, such as job=\"queuekeeper\"")
             }
-            url => Ok(url.map(|url| Prometheus { url, matchers })),
+            url => Ok(url.map(|url| PrometheusConfig { url, matchers })),
         }
     }
 }

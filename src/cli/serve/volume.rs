@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use queuekeeper_ingest::space::Rules;
 
 use crate::config::StorageConfig;
 
@@ -18,7 +19,7 @@ pub(in crate::cli) struct VolumeArgs {
     #[arg(
         long = "storage.threshold",
         value_name = "RATIO",
-        default_value_t = StorageConfig::THRESHOLD,
+        default_value_t = Rules::THRESHOLD,
         value_parser = threshold,
         help_heading = "Working storage"
     )]

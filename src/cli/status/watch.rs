@@ -17,7 +17,7 @@ use crate::cli::output::Display;
 use crate::cli::{UsageError, on_signal};
 use crate::config::ConfigFile;
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::{self, Store};
+use crate::mirror::{self, MirrorStore};
 use crate::views::overview::OpenBitErrors;
 use crate::views::status::Status;
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
@@ -136,7 +136,7 @@ fn ended(text: String) -> String {
 }
 
 /// Reads the rules' state again and again, over a session of its own: the mirror's replaces itself.
-async fn follow_rules(config: &Config, store: &Store, rules: &Rules, every: Duration) {
+async fn follow_rules(config: &Config, store: &MirrorStore, rules: &Rules, every: Duration) {
     let mut client: Option<Client> = None;
     loop {
         if store.freshness().is_connected() {

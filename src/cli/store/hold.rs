@@ -6,7 +6,7 @@ use queuekeeper_store::StoreName;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::actions::{ActionKind, ActionParameters, Target};
+use crate::actions::{ActionKind, ActionParameters, Target, TargetKind};
 use crate::cli::act::ActArgs;
 use crate::cli::actions::act_on_one;
 use crate::cli::client::ClientArgs;
@@ -15,18 +15,17 @@ use crate::cli::output::{Column, Screen, Table};
 use crate::cli::verbs;
 use crate::cli::words::ago;
 
-/// Hold a store: daemons of queuekeeper store no further objects in it
-///
-/// They finish the objects that they are storing; other jobs whose objects belong in it wait in Storing. Other stores
-/// are not affected.
+/// `queuekeeper store hold`.
 #[derive(Clone, Debug, Args)]
+#[command(about = summary(ActionKind::Hold), long_about = help_of_hold())]
 pub(super) struct HoldArgs {
     #[command(flatten)]
     named: NamedArgs,
 }
 
-/// Release a store that is held
+/// `queuekeeper store release`.
 #[derive(Clone, Debug, Args)]
+#[command(about = summary(ActionKind::Release))]
 pub(super) struct ReleaseArgs {
     #[command(flatten)]
     named: NamedArgs,
@@ -50,6 +49,18 @@ struct NamedArgs {
 
     #[command(flatten)]
     client: ClientArgs,
+}
+
+fn summary(kind: ActionKind) -> &'static str {
+    verbs::summary(TargetKind::Store, kind)
+}
+
+fn help_of_hold() -> String {
+    let summary = summary(ActionKind::Hold);
+    format!(
+        "{summary}\n\nThey finish the objects that they are storing; other jobs whose objects belong in it wait in \
+         Storing. Other stores are not affected."
+    )
 }
 
 /// A store that is held.
@@ -114,5 +125,22 @@ impl HeldArgs {
             }
             screen.table(&table);
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_action_on_a_store_has_a_command_of_its_own_with_its_summary() {
+        let command = crate::cli::command();
+        let store = command.find_subcommand("store").unwrap();
+        for spec in TargetKind::Store.actions() {
+            let command = store.find_subcommand(spec.kind.command()).unwrap();
+            assert_eq!(command.get_about().unwrap().to_string(), spec.summary);
+            let long = command.get_long_about().map(ToString::to_string);
+            assert!(long.is_none_or(|long| long.starts_with(spec.summary)), "{}", spec.kind);
+        }
     }
 }

@@ -15,9 +15,9 @@ use super::path::{self, StorePath};
 use super::report;
 use crate::cli::output::{self, OutputArgs};
 use crate::cli::words::count;
-use crate::mirror::words::{counted, moment};
 use crate::views::csv::{self, Columns};
 use crate::views::show::visible_json;
+use crate::words::{counted, moment};
 
 /// How many items a table has at most, unless more are asked for.
 const MOST_IN_TABLE: u64 = 1000;

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::path::ItemPath;
 use crate::cli::output::Screen;
 use crate::cli::words::size;
-use crate::mirror::words::moment;
 use crate::views::show::visible;
+use crate::words::moment;
 
 /// An item, as JSON has it.
 #[derive(Debug, Serialize)]

@@ -13,7 +13,7 @@ use super::SubmitArgs;
 use super::payload::{Content, Payload};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, REFUSED};
-use crate::mirror::words::counted;
+use crate::words::counted;
 
 /// For how long URLs of a manifest are requested.
 const LONGEST: Duration = Duration::from_mins(2);

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cli::output::Spinner;
-use crate::mirror::words::{count, counted};
 use crate::views::show::visible;
+use crate::words::{count, counted};
 
 /// How often the batch is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 //! States and batches.
 
 use super::*;
-use crate::mirror::{Hold, Rates};
+use crate::mirror::{JobHold, Rates};
 use queuekeeper_queue::record::{WithdrawalNote, WithdrawnNote};
 
 #[test]
@@ -29,12 +29,12 @@ fn a_state_tells_the_same_for_all_of_its_jobs() {
         of(&stuck)[..2],
         [
             "stopped: No job has left Provisioning for 55 min.",
-            "waiting_for_space: Daemons hold 5 jobs that wait for working storage: it is 85 % full; the limit is 80 %. | The \
+            "waiting_for_space: Daemons have locked 5 jobs that wait for working storage: it is 85 % full; the limit is 80 %. | The \
              first one has been waiting for 55 min. The 98 jobs that no daemon has taken yet need another 6.0 TiB.",
         ]
     );
     assert!(of(&stuck)[2].starts_with("pool_full: One daemon takes no more jobs: "));
-    assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has held"), "{}", of(&stuck)[2]);
+    assert!(of(&stuck)[2].contains("Session 0x1f at 10.0.0.5:40834 has kept"), "{}", of(&stuck)[2]);
     let paused = StateSituation { pause: Some(pause()), ..state(JobState::Storing) };
     assert_eq!(of(&paused)[0], "stopped: Storing is waiting for the ingest queue to be unpaused.");
     let held = StateSituation { held_stores: vec![("main".into(), pause())], ..state(JobState::Storing) };
@@ -66,7 +66,7 @@ fn batch(of: BatchState, references: [Option<u32>; 4]) -> BatchSituation {
     BatchSituation {
         id: BatchId::new(7),
         state: Some(of),
-        odd_status: "".into(),
+        status_text: "".into(),
         entered: Some(before(HOUR)),
         message: "".into(),
         is_acquired: true,
@@ -119,7 +119,7 @@ fn a_batch_tells_how_far_it_is() {
         ]
     );
     let overdue = BatchSituation {
-        faults: vec![fault(Fault::BatchWithoutEnd, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
+        faults: vec![fault(Fault::OverdueBatch, Path::BatchNode(BatchId::new(7), BatchNode::Status))],
         ..batch(BatchState::Reporting, counts)
     };
     assert_eq!(of(&overdue)[0], "stopped: Overdue batch.");
@@ -191,7 +191,7 @@ fn a_batch_tells_that_it_is_being_withdrawn_or_was() {
     let mut counts = [Some(0); 4];
     counts[JobOutcome::Processing as usize] = Some(3);
     let note = WithdrawalNote::new(WithdrawnNote { who: "alice", why: "" }, before(90 * MINUTE), None);
-    let held = Hold::ByOperator(note.held_message().into());
+    let held = JobHold::ByOperator(note.held_message().into());
     let mut withdrawing = BatchSituation {
         withdrawal: Some(note.clone()),
         lock: Some(lock(0)),

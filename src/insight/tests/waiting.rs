@@ -20,8 +20,8 @@ fn a_job_in_provisioning_knows_how_full_storage_would_be_with_it() {
     assert_eq!(
         unseen[..2],
         [
-            "waiting: A daemon holds it.",
-            "locked: A daemon holds it; this server cannot tell whether it is waiting for working storage. | Locked for 1.5 h \
+            "waiting: It is locked by a daemon.",
+            "locked: It is locked by a daemon; this server cannot tell whether it is waiting for working storage. | Locked for 1.5 h \
              by session 0x1000a3f, which also holds 4 other locks.",
         ]
     );

@@ -84,7 +84,7 @@ impl Rates {
     /// How many an hour, the slower rate first; `None` where too little was seen to say.
     #[must_use]
     pub fn per_hour(self) -> Option<(f64, f64)> {
-        let mut rates = self.telling().filter_map(Pace::per_hour);
+        let mut rates = self.relevant().filter_map(Pace::per_hour);
         let first = rates.next()?;
         Some(rates.fold((first, first), |(least, most), rate| (least.min(rate), most.max(rate))))
     }
@@ -93,13 +93,13 @@ impl Rates {
     /// [`Pace::time_for`] says.
     #[must_use]
     pub fn time_for(self, more: u64) -> Option<(Duration, Duration)> {
-        let mut times = self.telling().map(|pace| pace.time_for(more));
+        let mut times = self.relevant().map(|pace| pace.time_for(more));
         let first = times.next()??;
         times.try_fold((first, first), |(least, most), time| time.map(|time| (least.min(time), most.max(time))))
     }
 
     /// The rates for a forecast.
-    fn telling(self) -> impl Iterator<Item = Pace> {
+    fn relevant(self) -> impl Iterator<Item = Pace> {
         let recent = Some(self.recent).filter(|recent| recent.count > 0 || self.is_still());
         let latest = Some(self.latest).filter(|latest| latest.count as f64 >= Self::ENOUGH);
         recent.into_iter().chain([self.longer]).chain(latest).filter(|pace| pace.over >= LEAST)

@@ -127,7 +127,7 @@ fn same_job(own: &Jobs, row: JobRow<'_>, others: &Jobs) -> bool {
         (row.nodes, row.unreadable, row.last_successful, row.priority, row.batch, row.created_ms, row.submitted_ms)
     };
     let shared = |jobs: &Jobs, row: JobRow<'_>| {
-        [row.standing.collection, row.submitter, row.message, row.odd_status].map(|text| jobs.texts.get(text))
+        [row.standing.collection, row.submitter, row.message, row.status_text].map(|text| jobs.texts.get(text))
     };
     let places = |jobs: &Jobs| {
         let entries: BTreeSet<_> = jobs.entries(row.id()).collect();

@@ -8,7 +8,7 @@ use super::faults::FaultQuery;
 use super::figures::is_final;
 use super::view::Job;
 use crate::mirror::bands::Bands;
-use crate::mirror::find::{Direction, FoundPage, JobCursor, JobQuery, JobSort, PAGE_LIMIT, SearchText};
+use crate::mirror::find::{Direction, FoundPage, JobCursor, JobOrder, JobQuery, PAGE_LIMIT, SearchText};
 use crate::mirror::text::{Bits, TextId};
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
@@ -104,7 +104,7 @@ impl Image {
         let mut selection =
             Selection::new(query.limit.clamp(1, PAGE_LIMIT), cursor.map(|cursor| (cursor.is_back, cursor.at)));
         let filter = self.filter(query, matches, fault_query, now_ms);
-        let is_by_instant = matches!(query.sort, JobSort::Unfinished | JobSort::Entered);
+        let is_by_instant = matches!(query.sort, JobOrder::Unfinished | JobOrder::Entered);
         let is_in_order = is_by_instant && filter.as_ref().is_some_and(Filter::is_by_state);
         if let Some(mut filter) = filter {
             let columns = &self.jobs.columns;
@@ -113,36 +113,36 @@ impl Image {
             let by_id = Order { values: &vec![(); columns.len()], numbers, group, is_turned };
             let to = &mut selection;
             match query.sort {
-                JobSort::Unfinished | JobSort::Entered if is_in_order => {
-                    let has_groups = query.sort == JobSort::Unfinished;
+                JobOrder::Unfinished | JobOrder::Entered if is_in_order => {
+                    let has_groups = query.sort == JobOrder::Unfinished;
                     let sets = self.entered(query).flat_map(|(state, sets)| {
                         let group = if has_groups { group_bit(is_final(state), query.direction) } else { 0 };
                         sets.into_iter().flatten().map(move |set| (group, set))
                     });
                     filter.take_in_order(sets, is_turned, to);
                 }
-                JobSort::Unfinished => {
+                JobOrder::Unfinished => {
                     for (group, states) in groups(&query.states, query.direction) {
                         filter.kinds = Kinds::new(&states, query.locked, filter.batch.is_some());
                         filter.find(columns, Order { values: &columns.entered_ms, numbers, group, is_turned }, to);
                     }
                 }
-                JobSort::Entered => {
+                JobOrder::Entered => {
                     filter.find(columns, Order { values: &columns.entered_ms, numbers, group, is_turned }, to);
                 }
-                JobSort::Id => filter.find(columns, by_id, to),
+                JobOrder::Id => filter.find(columns, by_id, to),
                 // By something that all have alike, it is the ids that sort them.
-                JobSort::Retries if self.jobs.figures.by_retries.is_empty() => filter.find(columns, by_id, to),
-                JobSort::Priority => {
+                JobOrder::Retries if self.jobs.figures.by_retries.is_empty() => filter.find(columns, by_id, to),
+                JobOrder::Priority => {
                     filter.find(columns, Order { values: &columns.priority, numbers, group, is_turned }, to);
                 }
-                JobSort::SpaceNeeded => {
+                JobOrder::SpaceNeeded => {
                     filter.find(columns, Order { values: &columns.space_needed_bytes, numbers, group, is_turned }, to);
                 }
-                JobSort::Retries => {
+                JobOrder::Retries => {
                     filter.find(columns, Order { values: &columns.retries, numbers, group, is_turned }, to);
                 }
-                JobSort::Batch => {
+                JobOrder::Batch => {
                     let value = |row| columns.batch(row).map_or(NO_BATCH, |batch| batch.number().into());
                     let values: Vec<u64> = (0..columns.len()).map(value).collect();
                     filter.find(columns, Order { values: &values, numbers, group, is_turned }, to);

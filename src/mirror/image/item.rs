@@ -25,7 +25,7 @@ pub(super) struct Item<S> {
     pub(super) created_ms: i64,
     pub(super) status_version: i32,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
-    pub(super) odd_status: Arc<str>,
+    pub(super) status_text: Arc<str>,
     pub(super) message: Arc<str>,
     pub(super) lock: Option<LockStat>,
 }
@@ -41,7 +41,7 @@ impl<S> Default for Item<S> {
             entered_ms: UNKNOWN_MS,
             created_ms: UNKNOWN_MS,
             status_version: -1,
-            odd_status: Arc::default(),
+            status_text: Arc::default(),
             message: Arc::default(),
             lock: None,
         }
@@ -86,7 +86,7 @@ impl<S: State> Item<S> {
         let odd = if value.status.is_canonical() { "" } else { &value.status.text };
         self.has_status = found.is_present();
         self.state = value.status.state;
-        self.odd_status = cut(odd).into();
+        self.status_text = cut(odd).into();
         self.message = cut(&value.message).into();
         self.entered_ms = found.node().map_or(self.created_ms, |(_, stat)| stat.mtime);
         self.status_version = found.node().map_or(-1, |(_, stat)| stat.version);

@@ -217,7 +217,7 @@ impl Jobs {
         }
         let mut gone = std::mem::take(&mut rest[at]);
         let shared = [&mut columns.submitter[at], &mut columns.message[at], &mut columns.collection[at]];
-        shared.into_iter().chain([&mut gone.odd_status]).for_each(|text| texts.release(text));
+        shared.into_iter().chain([&mut gone.status_text]).for_each(|text| texts.release(text));
         columns.clear(at);
         self.free.push(row);
         self.keep_places(JobId::new(number), &gone);
@@ -240,7 +240,7 @@ impl Jobs {
         // Jobs of unknown states are few, or all of them: then the first ones say it.
         let jobs = self.figures.states.get(None).entered.iter().flat_map(|bands| bands.iter().take(1000));
         let rows = jobs.filter_map(|(_, job)| self.get(JobId::new(job)));
-        rows.map(|row| self.texts.get(row.odd_status))
+        rows.map(|row| self.texts.get(row.status_text))
     }
 
     /// Counts all rows and gives back the memory that filling them has set aside.

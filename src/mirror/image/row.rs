@@ -126,7 +126,7 @@ pub(super) struct Rest {
     pub(super) submitted_ms: Option<i64>,
     pub(super) lock: Option<Box<LockStat>>,
     /// The status text, where it names no state that we know or is spelled as the daemons do not.
-    pub(super) odd_status: TextId,
+    pub(super) status_text: TextId,
 }
 
 impl Rest {

@@ -17,8 +17,8 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureKey, pattern};
 use crate::mirror::history::{Flow, Rates};
 use crate::mirror::situation::{
-    Backlog, BatchContext, BatchSituation, Hold, Holding, JobSituation, PauseSituation, Pool, QueueHead, QueuePosition,
-    StateSituation,
+    Backlog, BatchContext, BatchSituation, Holding, JobHold, JobSituation, PauseSituation, Pool, QueueHead,
+    QueuePosition, StateSituation,
 };
 use crate::mirror::summary::{ByState, LockKind};
 use crate::mirror::text::TextId;
@@ -78,7 +78,7 @@ impl Image {
         Some(JobSituation {
             id,
             state,
-            odd_status: texts.get(row.odd_status),
+            status_text: texts.get(row.status_text),
             entered: own(row.standing.entered_ms, offset),
             last_successful: row.last_successful,
             message: texts.get(row.message),
@@ -185,7 +185,7 @@ impl Image {
         Some(BatchSituation {
             id,
             state: item.state,
-            odd_status: item.odd_status.clone(),
+            status_text: item.status_text.clone(),
             entered: own(item.entered_ms, fault_query.offset),
             message: item.message.clone(),
             is_acquired: self.is_acquired(id),
@@ -204,8 +204,8 @@ impl Image {
     }
 
     /// What holds the Held jobs of a batch, each reason once.
-    pub(in crate::mirror) fn holds_on(&self, id: BatchId, offset: Offset) -> Vec<Hold> {
-        let mut holds: Vec<Hold> = Vec::new();
+    pub(in crate::mirror) fn holds_on(&self, id: BatchId, offset: Offset) -> Vec<JobHold> {
+        let mut holds: Vec<JobHold> = Vec::new();
         if *self.jobs.beside.of(id).get(Some(JobState::Held)) == 0 {
             return holds;
         }
@@ -213,11 +213,11 @@ impl Image {
         let rows = held.filter_map(|(_, job)| self.jobs.get(JobId::new(job)));
         for row in rows.filter(|row| row.batch == Some(id)) {
             let hold = if row.standing.is_by_operator {
-                Hold::ByOperator(self.jobs.texts.get(row.message))
+                JobHold::ByOperator(self.jobs.texts.get(row.message))
             } else {
                 let collection = self.jobs.texts.get(row.standing.collection);
                 let Some(pause) = self.hold(&collection, offset) else { continue };
-                Hold::OfCollection(collection, pause)
+                JobHold::OfCollection(collection, pause)
             };
             if !holds.contains(&hold) {
                 holds.push(hold);

@@ -26,7 +26,7 @@ use queuekeeper_queue::state::{AccessState, JobState, State};
 const UNKNOWN_STATES: usize = 20;
 
 impl Image {
-    /// The figures at an instant of our own clock. `space` as for [`crate::mirror::Store::summary`].
+    /// The figures at an instant of our own clock. `space` as for [`crate::mirror::MirrorStore::summary`].
     pub(in crate::mirror) fn summary(&self, now: Timestamp, offset: Offset, space: Option<i64>) -> Summary {
         let marks = super::age_marks(offset.to_server(now));
         let clocks = Clocks { offset, now };
@@ -198,13 +198,13 @@ impl Image {
         // Items of unknown states are few, or all of them: then the first ones say it.
         let batches =
             self.batches.entered.get(None).iter().take(1000).filter_map(|(_, batch)| self.batches.get(*batch));
-        let batches = batches.map(|entry| Arc::clone(&entry.item.odd_status));
+        let batches = batches.map(|entry| Arc::clone(&entry.item.status_text));
         let requests = AccessQueue::ALL.iter().flat_map(|queue| {
             let requests = self.access.queue(*queue);
             let unknown = requests.states.get(None).entered.iter().take(1000);
             unknown.filter_map(|(_, request)| requests.get(*request))
         });
-        let requests = requests.map(|entry| Arc::clone(&entry.item.odd_status));
+        let requests = requests.map(|entry| Arc::clone(&entry.item.status_text));
         let items = self.jobs.unknown_states().chain(batches).chain(requests);
         let mut names: Vec<_> = folders.chain(items.filter(|name| !name.is_empty())).collect();
         names.sort();

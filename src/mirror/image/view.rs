@@ -21,7 +21,7 @@ pub struct Job {
     /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
     pub state: Option<JobState>,
     /// The status text, where the daemons would reject it; empty otherwise.
-    pub odd_status: Arc<str>,
+    pub status_text: Arc<str>,
     /// When it entered that state; `None` where that is not known.
     pub entered: Option<Timestamp>,
     /// The version of its `status`, to make a change conditional on; -1 where there is none.
@@ -83,7 +83,7 @@ pub struct Batch {
     /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
     pub state: Option<BatchState>,
     /// The status text, where the daemons would reject it; empty otherwise.
-    pub odd_status: Arc<str>,
+    pub status_text: Arc<str>,
     /// When it entered that state.
     pub entered: Option<Timestamp>,
     /// The version of its `status`; -1 where there is none.
@@ -140,7 +140,7 @@ pub struct Request {
     /// Its state; `None` where its status is missing, unreadable, or one that we do not know.
     pub state: Option<AccessState>,
     /// The status text, where the daemons would reject it; empty otherwise.
-    pub odd_status: Arc<str>,
+    pub status_text: Arc<str>,
     /// When it entered that state.
     pub entered: Option<Timestamp>,
     /// The version of its `status`; -1 where there is none.
@@ -230,7 +230,7 @@ impl Image {
         Job {
             id,
             state: row.standing.state,
-            odd_status: texts.get(row.odd_status),
+            status_text: texts.get(row.status_text),
             entered: own(row.standing.entered_ms, offset),
             status_version: row.status_version(),
             is_by_operator: row.is_by_operator,
@@ -282,7 +282,7 @@ impl Image {
         Batch {
             id,
             state: item.state,
-            odd_status: item.odd_status.clone(),
+            status_text: item.status_text.clone(),
             entered: own(item.entered_ms, offset),
             status_version: item.status_version,
             message: item.message.clone(),
@@ -324,7 +324,7 @@ impl Image {
             queue,
             id,
             state: entry.item.state,
-            odd_status: entry.item.odd_status.clone(),
+            status_text: entry.item.status_text.clone(),
             entered: own(entry.item.entered_ms, offset),
             status_version: entry.item.status_version,
             message: waits.map_or_else(|| entry.item.message.clone(), |retry| retry.why.as_str().into()),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Shared, Store, Writer};
+use super::{MirrorStore, Shared, Writer};
 use crate::mirror::clock::{Clock, Moment, Offset, OffsetAt};
 use crate::mirror::freshness::ServerClock;
 use crate::mirror::history::shifted;
@@ -119,7 +119,7 @@ impl Writer {
     }
 }
 
-impl Store {
+impl MirrorStore {
     /// An instant of the servers' clock by ours.
     #[must_use]
     pub fn own_time(&self, at: Timestamp) -> Timestamp {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Store;
+use super::MirrorStore;
 use crate::mirror::failures::FailureGroup;
 use crate::mirror::faults::FoundFault;
 use crate::mirror::image::{Batch, Image, JobStanding, NAMED, Request};
 use crate::mirror::lists::{
-    BatchDetail, BatchFilter, BatchOrder, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockFilter,
+    BatchDetail, BatchOrder, BatchQuery, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockQuery,
     RequestFilter, RequestOrder, SessionLocks,
 };
 use crate::mirror::page::{ListError, Page, Part};
@@ -20,14 +20,14 @@ use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::WithdrawalNote;
 use queuekeeper_queue::state::BatchState;
 
-impl Store {
+impl MirrorStore {
     /// A page of the batches that fit a filter.
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.
     pub fn batch_list(
         &self,
-        filter: &BatchFilter,
+        filter: &BatchQuery,
         order: BatchOrder,
         part: &Part,
     ) -> Result<Page<BatchDetail>, ListError> {
@@ -109,7 +109,7 @@ impl Store {
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.
-    pub fn lock_list(&self, filter: LockFilter, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
+    pub fn lock_list(&self, filter: LockQuery, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
         let page = self.read(|image, offset| image.lock_page(filter, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
@@ -167,7 +167,7 @@ impl Store {
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
-    /// A page of the faults of one kind, or of all of them. `now` and `space` as for [`Store::summary`].
+    /// A page of the faults of one kind, or of all of them. `now` and `space` as for [`MirrorStore::summary`].
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::Store;
+use super::MirrorStore;
 use crate::mirror::image::{Batch, FaultQuery, Image};
 use crate::mirror::past::{BatchEvent, PastEvent};
 use crate::mirror::situation::{BatchSituation, JobSituation, StateSituation};
@@ -10,7 +10,7 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::record::{BatchWait, JobProgress, Retry};
 use queuekeeper_queue::state::JobState;
 
-impl Store {
+impl MirrorStore {
     /// What is known of a job; `None` where there is no such job. `space` is how many bytes a job may need and not be
     /// kept back, where working storage is measured; `now` is our own clock.
     #[must_use]

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use super::{Shared, Store};
+use super::{MirrorStore, Shared};
 use crate::mirror::freshness::Freshness;
 use crate::mirror::image::{Change, Image, Undated, age_marks};
 use crate::mirror::read::{Found, ReadBudget};
@@ -42,7 +42,7 @@ impl Writer {
     /// them. ZooKeeper holds them in memory beside the tree.
     ///
     /// # Panics
-    /// When a [`Store`] was taken from this writer before.
+    /// When a [`MirrorStore`] was taken from this writer before.
     #[must_use]
     pub fn with_read_budget(mut self, bytes: u64) -> Self {
         let shared = Arc::get_mut(&mut self.shared).expect("no reader has a handle yet");
@@ -57,8 +57,8 @@ impl Writer {
 
     /// A reader's handle to what this writer writes.
     #[must_use]
-    pub fn store(&self) -> Store {
-        Store { shared: Arc::clone(&self.shared) }
+    pub fn store(&self) -> MirrorStore {
+        MirrorStore { shared: Arc::clone(&self.shared) }
     }
 
     /// Puts a finished image in the place of the old one, which it gives back.

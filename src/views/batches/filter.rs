@@ -48,9 +48,9 @@ pub(crate) struct BatchFilter {
 }
 
 impl BatchFilter {
-    fn wanted(&self) -> lists::BatchFilter {
+    fn wanted(&self) -> lists::BatchQuery {
         let Self { state, collection, text, sort: _ } = self;
-        lists::BatchFilter {
+        lists::BatchQuery {
             state: state.map(|state| state.0),
             collection: collection_key(collection.as_deref()),
             text: text.as_ref().and_then(SearchFor::owned),
@@ -94,7 +94,7 @@ impl Source<'_> {
             *counts.get_mut(state) = if wanted.collection.is_none() && wanted.text.is_none() {
                 figures.count
             } else {
-                let wanted = lists::BatchFilter { state: Some(state), ..wanted.clone() };
+                let wanted = lists::BatchQuery { state: Some(state), ..wanted.clone() };
                 let part = Part { after: None, size: 1 };
                 self.store.batch_list(&wanted, BatchOrder::default(), &part).ok()?.total
             };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use self::fold::{JobChange, fold};
-use crate::mirror::find::{Direction, JobQuery, JobSort, PAGE_LIMIT};
+use crate::mirror::find::{Direction, JobOrder, JobQuery, PAGE_LIMIT};
 use crate::mirror::{Happening, Job, PastEvent, state_label};
 use crate::views::held::HeldCollection;
 use crate::views::{Session, Source};
@@ -87,7 +87,7 @@ impl Source<'_> {
         });
         let query = JobQuery {
             batch: Some(id),
-            sort: JobSort::Entered,
+            sort: JobOrder::Entered,
             direction: Direction::Descending,
             limit: JOBS,
             ..JobQuery::default()

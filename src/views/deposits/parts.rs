@@ -70,8 +70,8 @@ impl DepositView {
             self.withdrawal_refused = self.withdrawal_refused.take().or(view.withdrawal_refused);
         }
         let at_work = self.parts.iter().find(|part| !part.has_ended());
-        let telling = at_work.or_else(|| self.parts.iter().find(|part| part.state == "failed"));
-        if let Some(part) = telling {
+        let decisive = at_work.or_else(|| self.parts.iter().find(|part| part.state == "failed"));
+        if let Some(part) = decisive {
             self.state.clone_from(&part.state);
         }
         let outcomes = self.parts.iter().map(|part| Some(format!("part {}: {}", part.part, part.outcome.as_ref()?)));

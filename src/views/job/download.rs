@@ -4,7 +4,7 @@ use queuekeeper_queue::record::JobProgress;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::mirror::words::{counted, size};
+use crate::words::{counted, size};
 
 /// The progress of a job's download.
 #[derive(Clone, Debug, Serialize, ToSchema)]

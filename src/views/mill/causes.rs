@@ -11,8 +11,8 @@ use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
 use super::wanted::{differs, pairs};
-use crate::mirror::words::moment;
 use crate::views::show::as_sentence;
+use crate::words::moment;
 
 /// An item, and all that decides why it is not done.
 pub(super) struct Looked<'a> {

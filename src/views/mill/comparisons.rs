@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Mill, ViewError, unavailable};
-use crate::mirror::words::{count, counted};
 use crate::views::parameter::Within;
+use crate::words::{count, counted};
 
 /// How many comparisons a page has.
 type Limit = Within<1, 500, 100>;

@@ -18,8 +18,8 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{Mill, ViewError, unavailable};
 use crate::actions::mill::Resolution;
-use crate::mirror::words::counted;
 use crate::views::parameter::Within;
+use crate::words::counted;
 
 /// How many bit errors a page has.
 type Limit = Within<1, 1000, 200>;
@@ -84,7 +84,7 @@ pub(crate) struct BitErrorItem {
     pub(crate) waits_for: &'static str,
     /// The same in sentences: why it is not repaired yet.
     pub(crate) why: String,
-    /// What a person does about it, or that it goes on by itself: sentences.
+    /// What an operator does about it, or that it goes on by itself: sentences.
     pub(crate) fix: String,
     /// What is recorded of the content, by the strongest digest that was found of it, too; empty where there is no
     /// record.

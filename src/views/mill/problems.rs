@@ -4,7 +4,7 @@ use queuekeeper_catalogue::bit::UnsuccessfulReports;
 use queuekeeper_catalogue::counters::{Counter, Figures};
 
 use super::{Mill, ViewError, unavailable};
-use crate::mirror::words::counted;
+use crate::words::counted;
 
 impl Mill {
     /// The newest reports on spaces that are no success, by account and store.

@@ -18,8 +18,9 @@ use utoipa::ToSchema;
 
 use super::producers::{MorselItem, ProducerItem};
 use super::{DecisionItem, Mill, PauseItem, ViewError, unavailable};
-use crate::mirror::words::size;
+use crate::actions::mill::MillActionKind;
 use crate::views::show::Count;
+use crate::words::size;
 
 /// Over how many minutes rates are worked out.
 const RATE_MINUTES: u32 = 10;
@@ -197,7 +198,7 @@ impl Mill {
         }
         let workers = self.workers().await?;
         let served: BTreeSet<_> = workers.iter().flat_map(|process| process.kinds.iter().copied()).collect();
-        // A finding waits for a person, who sees it as a bit error.
+        // A finding waits for an operator, who sees it as a bit error.
         let waits = |kind: &TaskKind| {
             *kind != TaskKind::BitError
                 && counters.get(&(Counter::WaitingTasks, kind.as_str().to_owned())).is_some_and(|count| *count > 0)
@@ -280,7 +281,7 @@ impl Mill {
         Ok(processes.into_iter().map(item).collect())
     }
 
-    /// What is wrong with policies, and what of them waits for an admin.
+    /// What is wrong with policies, and what of them waits for a decision.
     async fn policy_problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let strays = policy::stray_accounts(&self.0.source, &self.0.accounts).await;
@@ -295,8 +296,9 @@ impl Mill {
                         ));
                     }
                     if !read.waiting.is_empty() {
+                        let decider = MillActionKind::ApplyPolicy.role().with_article();
                         problems.push(format!(
-                            "The policy file of {name} would stop maintaining copies; this waits for an admin."
+                            "The policy file of {name} would stop maintaining copies; this waits for {decider}."
                         ));
                     }
                 }
@@ -322,10 +324,11 @@ fn unseen(events: u64) -> Option<String> {
 fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&str], bit_errors: u64) -> Vec<String> {
     let mut problems = Vec::new();
     let sum = |of: fn(&QueueItem) -> u64| queues.iter().map(of).sum::<u64>();
+    let decider = MillActionKind::ReleaseTask.role().with_article();
     match sum(|of| of.held) {
         0 => {}
-        1 => problems.push("The brake holds a task, which an admin releases or drops.".to_owned()),
-        held => problems.push(format!("The brake holds {held} tasks, which an admin releases or drops.")),
+        1 => problems.push(format!("The brake holds a task, which {decider} releases or drops.")),
+        held => problems.push(format!("The brake holds {held} tasks, which {decider} releases or drops.")),
     }
     match sum(|of| of.dead) {
         0 => {}

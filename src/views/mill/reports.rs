@@ -11,9 +11,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::errors::ErrorProof;
 use super::{Mill, ViewError, unavailable};
-use crate::mirror::words::counted;
 use crate::views::error::quoted;
 use crate::views::parameter::Within;
+use crate::words::counted;
 
 /// How many reports, or items of one, a page has.
 type Limit = Within<1, 1000, 100>;

@@ -18,9 +18,9 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::producers::CostItem;
 use super::{KeyText, Mill, ViewError, check_content, space, store_of, unavailable};
-use crate::mirror::words::counted;
 use crate::views::error::quoted;
 use crate::views::parameter::Within;
+use crate::words::counted;
 
 /// How many checks a page has.
 type Limit = Within<1, 500, 100>;
@@ -152,7 +152,7 @@ impl CheckPlan {
     /// How much it is, in words.
     pub(crate) fn words(&self) -> String {
         let cost = self.cost.as_ref().map(|cost| format!(", {}", cost.words())).unwrap_or_default();
-        let size = crate::mirror::words::size(self.bytes);
+        let size = crate::words::size(self.bytes);
         let requests = counted(self.requests, "request", "requests");
         format!("{} with {size} to be read, {requests}{cost}", counted(self.items, "item", "items"))
     }
@@ -170,7 +170,7 @@ impl RequestedCheckItem {
         let done = if self.key.is_some() {
             if self.checked > 0 { "checked".to_owned() } else { "not checked yet".to_owned() }
         } else {
-            format!("{} of {} checked", crate::mirror::words::count(self.checked), counted(all, "item", "items"))
+            format!("{} of {} checked", crate::words::count(self.checked), counted(all, "item", "items"))
         };
         let found = [
             (self.proven, "proven by reading"),
@@ -179,7 +179,7 @@ impl RequestedCheckItem {
             (self.gone, "neither stored nor recorded"),
         ];
         let found = found.into_iter().filter(|(items, _)| *items > 0);
-        let found = found.map(|(items, what)| format!(", {} {what}", crate::mirror::words::count(items)));
+        let found = found.map(|(items, what)| format!(", {} {what}", crate::words::count(items)));
         format!("{done}{}", found.collect::<String>())
     }
 }

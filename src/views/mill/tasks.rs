@@ -1,4 +1,4 @@
-//! What waits for a person: held tasks and dead letters.
+//! What waits for an operator: held tasks and dead letters.
 
 use std::collections::BTreeMap;
 

@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 
 use super::Recent;
 use crate::metrics::working_storage::Space;
-use crate::mirror::words::until_unpaused;
 use crate::mirror::{PauseSituation, Summary};
 use crate::views::show::{Ago, Size, as_sentence, counted, percent, visible};
 use crate::views::status::Status;
+use crate::words::until_unpaused;
 use queuekeeper_queue::fault::{self, FREE_SPACE, Fault};
 use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::JobState;
@@ -205,14 +205,14 @@ fn faults<'a>(
         };
         shown.count > 0 && !is_listed
     });
-    let fix = |fault: Fault| {
-        let alone = fixes.iter().find(|(of, _)| *of == fault).map(|(_, fix)| *fix);
-        alone.unwrap_or_else(|| fault.fix())
+    let fix = |fault: Fault, count: u64| {
+        let alone = fixes.iter().find(|(of, _)| *of == fault && count == 1).map(|(_, fix)| *fix);
+        alone.unwrap_or_else(|| fault.fix()).to_owned()
     };
     shown.map(move |(fault, shown)| Attention {
         since: shown.since,
         is_oldest: shown.count > 1,
-        fix: if shown.count == 1 { fix(fault) } else { fault.fix() }.to_owned(),
+        fix: fix(fault, shown.count),
         page: Some("faults".to_owned()),
         link: "Show faults",
         ..item(

@@ -8,7 +8,7 @@ use super::{OpenBitErrors, Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::{CauseKind, Verdict};
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::lists::{FailureOrder, LockFilter, Part};
+use crate::mirror::lists::{FailureOrder, LockQuery, Part};
 use crate::mirror::{Flow, LockKind, PauseSituation, Summary};
 use crate::views::Source;
 use crate::views::status::Status;
@@ -77,7 +77,7 @@ impl Source<'_> {
 
     /// The collections that are held, those held longest first.
     fn held(&self, now: Timestamp) -> Vec<(String, PauseSituation)> {
-        let filter = LockFilter { kind: Some(LockKind::Collection), ..LockFilter::default() };
+        let filter = LockQuery { kind: Some(LockKind::Collection), ..LockQuery::default() };
         // It fails before the first walk alone: no cursor is sent.
         let locks = self.store.lock_list(filter, &Part { after: None, size: READ_HELD }, now);
         let locks = locks.map(|page| page.items).unwrap_or_default();

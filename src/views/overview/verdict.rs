@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 
 use super::{Recent, StateFigures, is_without_daemon};
 use crate::insight::{Cause, CauseKind};
-use crate::mirror::words::{WHILE_PAUSED, about, ago, counted, length, percent};
 use crate::mirror::{Pace, Summary};
 use crate::views::status::Status;
+use crate::words::{WHILE_PAUSED, about, ago, counted, length, moment, percent};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::{JobState, State as _};
@@ -146,7 +146,7 @@ pub(super) fn verdict(
 /// The figures are old.
 fn outdated(status: &Status, now: Timestamp) -> Option<OverviewVerdict> {
     let since = status.stale_since?;
-    let figures = format!("figures are from {}", since.strftime("%H:%M:%S UTC"));
+    let figures = format!("figures are from {}", moment(since));
     Some(if status.connected {
         VerdictKind::Stale.lasting("Not up to date", Some(since), now, &figures)
     } else {

@@ -144,7 +144,7 @@ pub(super) struct ReasonBody {
     responses(
         (status = 200, body = ActionView, description = "The action was executed, or this is what it would do"),
         (status = 202, body = ActionView, description = "The action is in progress"),
-        (status = 400, description = "The request is not valid"),
+        (status = 400, description = "The action, its target or a parameter is not valid"),
         (status = 404, description = "The target does not exist"),
         (status = 409, description = "The state of the queue forbids it: `state` and `version` are those of the target now; or it was executed in part, as `detail` describes"),
         (status = 502, description = "ZooKeeper refused it; nothing was done"),
@@ -255,7 +255,6 @@ pub(super) async fn freeze(
     request_body = ReasonBody,
     responses(
         (status = 202, body = ActionView),
-        (status = 400, description = "The reason is missing"),
         (status = 404, description = "There is no such list: it is older than half an hour, or belongs to another user"),
     ),
 )]

@@ -225,7 +225,6 @@ pub(super) struct WithdrawalRequest {
     responses(
         (status = 200, body = DepositView, description = "It is withdrawn"),
         (status = 202, body = DepositView, description = "It has very many jobs, and is being withdrawn: `withdrawing_since`"),
-        (status = 400, description = "The reason is missing, or not valid"),
         (status = 404, description = "There is no such deposit of the caller in the queue"),
         (status = 409, description = "A job of it has left Pending, or a daemon has locked it; nothing is changed"),
     ),

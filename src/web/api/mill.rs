@@ -1,4 +1,4 @@
-//! The mill: queues, what waits for a person, spaces and items, policies.
+//! The mill: queues, what waits for an operator, spaces and items, policies.
 
 mod checks;
 mod comparisons;
@@ -108,7 +108,7 @@ pub(super) struct PolicyChange {
 /// `GET /api/v1/mill`: queues, loops and workers, and what is stalled.
 #[utoipa::path(
     get, path = "/mill",
-    responses((status = 200, body = MillOverview), (status = 404, description = "This server has no mill")),
+    responses((status = 200, body = MillOverview)),
 )]
 pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<MillOverview> {
     Ok(Json(state.mill()?.overview(Timestamp::now()).await?))
@@ -123,10 +123,9 @@ pub(super) async fn mill_overview(FromState(state): FromState<State>) -> Answer<
     request_body = PauseBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
-        (status = 404, description = "There is no such account or store, or this server has no mill"),
+        (status = 400, description = "Neither an account nor a store is named"),
+        (status = 404, description = "There is no such account or store"),
         (status = 409, description = "It is already paused; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn pause_mill(
@@ -143,10 +142,8 @@ pub(super) async fn pause_mill(
     request_body = PauseBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid, or neither an account nor a store is named"),
-        (status = 404, description = "This server has no mill"),
+        (status = 400, description = "Neither an account nor a store is named"),
         (status = 409, description = "There is no pause of exactly this account and store; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn resume_mill(
@@ -168,7 +165,7 @@ async fn change_pause(state: &State, who: &Identity, change: PauseChange, body: 
 #[utoipa::path(
     get, path = "/mill/held",
     params(HeldFilter),
-    responses((status = 200, body = HeldList), (status = 404, description = "This server has no mill")),
+    responses((status = 200, body = HeldList)),
 )]
 pub(super) async fn mill_held(
     FromState(state): FromState<State>,
@@ -186,10 +183,8 @@ pub(super) async fn mill_held(
     request_body = DecisionBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
-        (status = 404, description = "This server has no mill"),
+        (status = 400, description = "There are too many tasks"),
         (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn decide_mill_held(
@@ -204,7 +199,7 @@ pub(super) async fn decide_mill_held(
 #[utoipa::path(
     get, path = "/mill/dead-letters",
     params(DeadFilter),
-    responses((status = 200, body = DeadList), (status = 404, description = "This server has no mill")),
+    responses((status = 200, body = DeadList)),
 )]
 pub(super) async fn mill_dead_letters(
     FromState(state): FromState<State>,
@@ -221,10 +216,8 @@ pub(super) async fn mill_dead_letters(
     request_body = DecisionBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid, or there are too many tasks"),
-        (status = 404, description = "This server has no mill"),
+        (status = 400, description = "There are too many tasks"),
         (status = 409, description = "None of the tasks is waiting for this decision any longer; or a part was done, as `detail` describes"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn decide_mill_dead_letters(
@@ -251,7 +244,7 @@ async fn decide(state: &State, who: &Identity, of: TaskState, body: &DecisionBod
 #[utoipa::path(
     get, path = "/mill/spaces",
     params(SpaceFilter),
-    responses((status = 200, body = SpaceList), (status = 404, description = "There is no such account, or this server has no mill")),
+    responses((status = 200, body = SpaceList), (status = 404, description = "There is no such account")),
 )]
 pub(super) async fn mill_spaces(
     FromState(state): FromState<State>,
@@ -268,7 +261,7 @@ pub(super) async fn mill_spaces(
         ("space" = String, Path, description = "The space, as the account names it", example = "theses"),
         ItemFilter,
     ),
-    responses((status = 200, body = ItemList)),
+    responses((status = 200, body = ItemList), (status = 404, description = "There is no such account or space")),
 )]
 pub(super) async fn mill_items(
     FromState(state): FromState<State>,
@@ -286,7 +279,10 @@ pub(super) async fn mill_items(
         ("space" = String, Path, description = "The space, as the account names it", example = "theses"),
         ItemName,
     ),
-    responses((status = 200, body = ItemDetail)),
+    responses(
+        (status = 200, body = ItemDetail),
+        (status = 404, description = "There is no such account, space or item"),
+    ),
 )]
 pub(super) async fn mill_item(
     FromState(state): FromState<State>,
@@ -299,7 +295,7 @@ pub(super) async fn mill_item(
 /// `GET /api/v1/mill/policies`: the policies of all accounts.
 #[utoipa::path(
     get, path = "/mill/policies",
-    responses((status = 200, body = PolicyList), (status = 404, description = "This server has no mill")),
+    responses((status = 200, body = PolicyList)),
 )]
 pub(super) async fn mill_policies(FromState(state): FromState<State>) -> Answer<PolicyList> {
     Ok(Json(state.mill()?.policies().await?))
@@ -309,7 +305,7 @@ pub(super) async fn mill_policies(FromState(state): FromState<State>) -> Answer<
 #[utoipa::path(
     get, path = "/mill/policies/{account}",
     params(("account" = String, Path, description = "The account", example = "account1")),
-    responses((status = 200, body = PolicyDetail)),
+    responses((status = 200, body = PolicyDetail), (status = 404, description = "There is no such account")),
 )]
 pub(super) async fn mill_policy(
     FromState(state): FromState<State>,
@@ -323,7 +319,7 @@ pub(super) async fn mill_policy(
     post, path = "/mill/policies/{account}/plan",
     params(("account" = String, Path, description = "The account", example = "account1")),
     request_body = NewPolicyView,
-    responses((status = 200, body = PlanView)),
+    responses((status = 200, body = PlanView), (status = 404, description = "There is no such account")),
 )]
 pub(super) async fn plan_mill_policy(
     FromState(state): FromState<State>,
@@ -345,7 +341,8 @@ pub(super) async fn plan_mill_policy(
     request_body = PolicyChange,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid, or the policy cannot be carried out"),
+        (status = 400, description = "The policy cannot be carried out"),
+        (status = 404, description = "There is no such account"),
         (status = 409, description = "The policy was changed since that version; nothing was saved"),
         (status = 503, description = "A policy file, the catalogue or the audit file cannot be written"),
     ),

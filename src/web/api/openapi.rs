@@ -1,5 +1,7 @@
 //! What the description of the API has beside its handlers: the problems that a request may be answered with, by its
-//! method and parameters, the tags, and how to log in.
+//! path, method, parameters and body, the tags, and how to log in.
+
+use std::collections::BTreeMap;
 
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::schema::Schema;
@@ -10,7 +12,7 @@ use utoipa::openapi::{Content, OpenApi, Ref, RefOr, Response, ResponseBuilder, S
 use super::{PREFIX, csv};
 use crate::web::http::problem::MEDIA_TYPE;
 
-/// A problem that any operation of a kind may be answered with.
+/// A problem that any operation of a kind may be answered with, where nothing else is described for its status.
 struct Common {
     status: &'static str,
     name: &'static str,
@@ -20,11 +22,29 @@ struct Common {
     of: fn(&Shape<'_>) -> bool,
 }
 
+/// A problem of the operations that have something in common, such as a field of the body.
+struct Shared {
+    status: &'static str,
+    /// When it is returned, as the end of a sentence.
+    when: &'static str,
+    /// Whether it adds to what a handler describes for the same status, or gives way to that.
+    is_added: bool,
+    /// Which operations.
+    of: fn(&Shape<'_>) -> bool,
+}
+
 /// What shows how an operation may fail.
 struct Shape<'a> {
     operation: &'a Operation,
+    /// The part of the API that it belongs to.
+    part: &'a str,
     method: Method,
+    /// The schemas that its body may refer to.
+    schemas: &'a Schemas,
 }
+
+/// The schemas of the document, by their names.
+type Schemas = BTreeMap<String, RefOr<Schema>>;
 
 /// The method of an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +68,16 @@ impl Shape<'_> {
 
     fn has_input(&self) -> bool {
         self.has(|_, _| true) || self.operation.request_body.is_some()
+    }
+
+    /// Whether its body has a reason.
+    fn has_reason(&self) -> bool {
+        let Some(RefOr::T(body)) = &self.operation.request_body else { return false };
+        let mut schemas = body.content.values().filter_map(|content| match content {
+            RefOr::T(content) => content.schema.as_ref(),
+            RefOr::Ref(_) => None,
+        });
+        schemas.any(|schema| has_field(schema, "reason", self.schemas))
     }
 
     /// Whether it names something that may not exist.
@@ -109,6 +139,29 @@ const COMMON: [Common; 9] = [
     },
 ];
 
+/// The problems of operations that have something in common, which their handlers need not repeat.
+const SHARED: [Shared; 3] = [
+    Shared {
+        status: "400",
+        when: "the reason is missing or not valid",
+        is_added: true,
+        of: |shape| shape.has_reason(),
+    },
+    Shared {
+        status: "404",
+        when: "this server has no mill",
+        is_added: true,
+        of: |shape| matches!(shape.part, "mill" | "store-events"),
+    },
+    // Where an action writes more than these, a part of it may have been done.
+    Shared {
+        status: "503",
+        when: "the catalogue or the audit file cannot be written; nothing was done",
+        is_added: false,
+        of: |shape| shape.part == "mill" && shape.method == Method::Post && shape.has_reason(),
+    },
+];
+
 /// The tag of a part of the API, from any of its paths.
 pub(super) fn tag(path: &str, description: &str) -> Tag {
     TagBuilder::new().name(part_of(path)).description(Some(description)).build()
@@ -130,6 +183,7 @@ pub(super) fn complete(document: &mut OpenApi, tags: Vec<Tag>) {
     let by = SecurityRequirement::new::<_, _, &str>;
     document.security = Some(vec![SecurityRequirement::default(), by("basic", []), by("bearer", [])]);
     document.tags = Some(tags);
+    let schemas = &components.schemas;
     for (path, item) in &mut document.paths.paths {
         let part = part_of(path);
         let is_csv = path.ends_with(csv::ENDING);
@@ -141,7 +195,7 @@ pub(super) fn complete(document: &mut OpenApi, tags: Vec<Tag>) {
         ];
         for (operation, method) in operations {
             if let Some(operation) = operation {
-                describe(operation, part, method);
+                describe(operation, part, method, schemas);
                 if is_csv {
                     operation.description = Some(csv::DESCRIPTION.to_owned());
                 }
@@ -161,13 +215,33 @@ fn problem(when: &str) -> Response {
     ResponseBuilder::new().description(when).content(MEDIA_TYPE, content).build()
 }
 
-fn describe(operation: &mut Operation, part: &str, method: Method) {
+/// Whether a body of that schema may have a field of that name.
+fn has_field(schema: &RefOr<Schema>, name: &str, schemas: &Schemas) -> bool {
+    match schema {
+        RefOr::Ref(reference) => {
+            let referred = reference.ref_location.rsplit('/').next().and_then(|referred| schemas.get(referred));
+            referred.is_some_and(|schema| has_field(schema, name, schemas))
+        }
+        RefOr::T(Schema::Object(object)) => object.properties.contains_key(name),
+        // A body that is optional is null or an object.
+        RefOr::T(Schema::OneOf(one)) => one.items.iter().any(|item| has_field(item, name, schemas)),
+        RefOr::T(Schema::AllOf(all)) => all.items.iter().any(|item| has_field(item, name, schemas)),
+        RefOr::T(_) => false,
+    }
+}
+
+/// The same with a capital letter at its beginning.
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+    first.chain(characters).collect()
+}
+
+fn describe(operation: &mut Operation, part: &str, method: Method, schemas: &Schemas) {
     operation.tags = Some(vec![part.to_owned()]);
     // A handler's first line names its route, which the description has anyway.
     if let Some((_, said)) = operation.summary.as_deref().and_then(|summary| summary.split_once("`: ")) {
-        let mut characters = said.trim_end_matches('.').chars();
-        let first = characters.next().map(char::to_uppercase).into_iter().flatten();
-        operation.summary = Some(first.chain(characters).collect());
+        operation.summary = Some(capitalized(said.trim_end_matches('.')));
     }
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };
@@ -179,18 +253,112 @@ fn describe(operation: &mut Operation, part: &str, method: Method) {
             *response = problem(&response.description);
         }
     }
-    let shape = Shape { operation, method };
-    let common = COMMON.into_iter().filter(|common| (common.of)(&shape));
-    let common: Vec<_> = common.filter(|common| !operation.responses.responses.contains_key(common.status)).collect();
+    let shape = Shape { operation, part, method, schemas };
+    let shared: Vec<_> = SHARED.into_iter().filter(|shared| (shared.of)(&shape)).collect();
+    let common: Vec<_> = COMMON.into_iter().filter(|common| (common.of)(&shape)).collect();
+    let responses = &mut operation.responses.responses;
+    for Shared { status, when, is_added, .. } in shared {
+        match responses.get_mut(status) {
+            Some(RefOr::T(stated)) if is_added => stated.description.extend([", or ", when]),
+            Some(_) => {}
+            None => {
+                responses.insert(status.to_owned(), RefOr::T(problem(&capitalized(when))));
+            }
+        }
+    }
     for Common { status, name, .. } in common {
-        let response = RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
-        operation.responses.responses.insert(status.to_owned(), response);
+        let response = || RefOr::Ref(Ref::new(format!("#/components/responses/{name}")));
+        responses.entry(status.to_owned()).or_insert_with(response);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+
+    /// The document as it is served.
+    fn served() -> Value {
+        let (document, ..) = super::super::described(crate::config::RepositoryParts::ALL);
+        serde_json::to_value(document).unwrap()
+    }
+
+    /// The operations, each with its path.
+    fn operations(document: &Value) -> impl Iterator<Item = (&str, &Value)> {
+        let paths = document["paths"].as_object().unwrap().iter();
+        paths.flat_map(|(path, item)| {
+            item.as_object().unwrap().values().map(move |operation| (path.as_str(), operation))
+        })
+    }
+
+    /// When an operation is answered with a status; empty if that is not described.
+    fn described<'a>(document: &'a Value, operation: &'a Value, status: &str) -> &'a str {
+        let response = &operation["responses"][status];
+        let common = response["$ref"].as_str().map(|common| document.pointer(common.trim_start_matches('#')).unwrap());
+        common.unwrap_or(response)["description"].as_str().unwrap_or_default()
+    }
+
+    /// Whether a body has a reason, by the text of the document: in a schema that it names, wherever it names it.
+    fn has_reason(document: &Value, body: &Value) -> bool {
+        let (body, schemas) = (body.to_string(), document["components"]["schemas"].as_object().unwrap());
+        let has = |schema: &Value| schema["properties"]["reason"].is_object();
+        schemas.iter().any(|(name, schema)| has(schema) && body.contains(&format!("/schemas/{name}\"")))
+    }
+
+    #[test]
+    fn every_operation_on_the_mill_describes_once_that_a_server_may_have_none() {
+        let document = served();
+        let mut checked = 0;
+        for (path, operation) in operations(&document) {
+            if !["/mill", "/store-events"].iter().any(|part| path[PREFIX.len()..].starts_with(part)) {
+                continue;
+            }
+            let when = described(&document, operation, "404").to_lowercase();
+            assert_eq!(when.matches("this server has no mill").count(), 1, "{path}: {when}");
+            // What is named in the path may not exist either.
+            assert!(!path.contains('{') || when.ends_with(", or this server has no mill"), "{path}: {when}");
+            checked += 1;
+        }
+        assert!(checked >= 25, "{checked}");
+    }
+
+    #[test]
+    fn every_operation_with_a_reason_describes_once_that_it_may_be_missing() {
+        let document = served();
+        let mut checked = 0;
+        for (path, operation) in operations(&document) {
+            let when = described(&document, operation, "400").to_lowercase();
+            let times = usize::from(has_reason(&document, &operation["requestBody"]));
+            assert_eq!(when.matches("reason").count(), times, "{path}: {when}");
+            assert_eq!(when.matches("the reason is missing or not valid").count(), times, "{path}: {when}");
+            checked += times;
+        }
+        assert!(checked >= 16, "{checked}");
+    }
+
+    #[test]
+    fn what_operations_share_is_added_to_what_their_handlers_describe() {
+        let document = served();
+        for (path, status, when) in [
+            ("/mill/pause", "400", "Neither an account nor a store is named, or the reason is missing or not valid"),
+            ("/mill/pause", "404", "There is no such account or store, or this server has no mill"),
+            ("/mill/resume", "404", "This server has no mill"),
+            ("/mill/repairs/stop", "400", "The reason is missing or not valid"),
+            ("/mill/repairs/stop", "503", "The catalogue or the audit file cannot be written; nothing was done"),
+            // Its files are written one after the other.
+            ("/mill/policies/{account}", "503", "A policy file, the catalogue or the audit file cannot be written"),
+            // It writes nothing.
+            ("/mill/policies/{account}/plan", "503", "The queue has not been read yet, or the server is overloaded"),
+            ("/rules/pause", "400", "The reason is missing or not valid"),
+            ("/deposits/{id}/withdraw", "400", "The reason is missing or not valid"),
+        ] {
+            let operation = &document["paths"][format!("{PREFIX}{path}")]["post"];
+            assert_eq!(described(&document, operation, status), when, "{path}");
+            let content = &operation["responses"][status]["content"];
+            assert!(content.is_null() || content[MEDIA_TYPE].is_object(), "{path}: {content}");
+        }
+    }
 
     #[test]
     fn every_part_has_a_tag_and_every_tag_a_part() {

@@ -37,7 +37,6 @@ pub(super) async fn rules(FromState(state): FromState<State>) -> Answer<RulesVie
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, description = "The reason is missing or invalid"),
         (status = 404, description = "Unknown rule"),
         (status = 409, description = "Its breaker is not open"),
     ),
@@ -57,7 +56,6 @@ pub(super) async fn reset(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, description = "The reason is missing or invalid"),
         (status = 404, description = "This server has no rules"),
         (status = 409, description = "Automatic actions are already paused"),
     ),
@@ -76,7 +74,6 @@ pub(super) async fn pause(
     request_body = ReasonBody,
     responses(
         (status = 200, body = RulesView),
-        (status = 400, description = "The reason is missing or invalid"),
         (status = 404, description = "This server has no rules"),
         (status = 409, description = "Automatic actions are not paused"),
     ),

@@ -54,7 +54,7 @@ pub(in crate::web) struct MarkedView {
     responses(
         (status = 200, body = MarkedView),
         (status = 400, description = "Not a message of EventBridge, S3 or MinIO"),
-        (status = 404, description = "This server has no mill"),
+        (status = 404, description = "The token's space belongs to no account of the mill"),
         (status = 413, description = "The message is larger than 1 MiB"),
         (status = 429, description = "The token has sent too many messages: retry"),
         (status = 503, description = "The catalogue cannot be written now: retry"),

@@ -15,10 +15,10 @@ use super::context::HttpContext;
 use super::identity::{AuthMethod, Identity};
 use super::problem::Problem;
 use crate::actions::Role;
-use crate::mirror::words::moment;
 use crate::web::routes::{
     ALERTS, ASSETS, DELIVERY, DEPOSITS, HEALTHY, ICON, IDENTITY, POSTER_ROOT, READY, STORE_EVENTS, SUBMIT,
 };
+use crate::words::moment;
 
 mod authentication;
 pub(super) mod authenticator;

@@ -11,7 +11,6 @@ use super::listing::{
 use super::state_tag::state_tag;
 use crate::actions::Role;
 use crate::mirror::lists::RequestOrder;
-use crate::mirror::words::moment;
 use crate::mirror::{ItemFigures, Summary, state_label};
 use crate::views::PageQuery;
 use crate::views::access::{AccessFilter, AccessItem};
@@ -21,6 +20,7 @@ use crate::views::show::{Count, Moment, Size, brief};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
 use crate::web::state::State;
+use crate::words::moment;
 use queuekeeper_queue::path::{AccessQueue, QueueName};
 use queuekeeper_queue::state::{AccessState, State as _};
 
@@ -191,7 +191,7 @@ impl QueueFigures {
 
 impl RequestRow {
     fn new(item: &AccessItem, buttons: Buttons<'_>, root: &str, now: Timestamp) -> Self {
-        let (state, class) = state_tag::<AccessState>(item.state, item.odd_status.as_deref());
+        let (state, class) = state_tag::<AccessState>(item.state, item.status_text.as_deref());
         let session = item.session.clone().unwrap_or_default();
         Self {
             state,

@@ -208,7 +208,7 @@ struct ActionPage {
 struct RefusalNotice {
     title: &'static str,
     text: String,
-    /// Of those, the state that it is in now; empty where that is not known.
+    /// The state that the item is in now; empty where that is not known, or is in the text.
     state: String,
 }
 
@@ -310,9 +310,8 @@ fn section(target: &Target) -> Section {
 
 impl RefusalNotice {
     fn new(refusal: Refusal, was_requested: bool) -> Self {
-        // A refusal before any request names the state in its text.
         let state = match &refusal {
-            Refusal::Conflict { state: Some(state), .. } if was_requested => state_name(state),
+            Refusal::Conflict { state: Some(state), .. } => state_name(state),
             _ => String::new(),
         };
         let title = match (&refusal, was_requested) {
@@ -321,7 +320,9 @@ impl RefusalNotice {
             (_, true) => "Nothing was done",
             (_, false) => "This cannot be done now",
         };
-        Self { title, text: visible(&Problem::from(refusal).detail), state }
+        let text = visible(&Problem::from(refusal).detail);
+        let state = if text.contains(&state) { String::new() } else { state };
+        Self { title, text, state }
     }
 }
 

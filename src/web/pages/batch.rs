@@ -234,7 +234,7 @@ impl BatchPage {
             since: moment(batch.entered),
             created: moment(batch.created),
             progress: Progress::new(batch),
-            estimate: estimate(standing, now),
+            estimate: estimate(standing),
             states: standing.states.iter().map(link).collect(),
             jobs_href: jobs(None),
             resubmit: resubmit.map(|uuid| format!("{root}submit/{}/failed", id_of(uuid))).unwrap_or_default(),
@@ -372,18 +372,18 @@ fn name<S: Named>(label: &str) -> &'static str {
 }
 
 /// When the last job ends, in words; `None` where none is left.
-fn estimate(standing: &BatchStanding, now: Timestamp) -> Option<String> {
+fn estimate(standing: &BatchStanding) -> Option<String> {
     let open = u64::from(standing.batch.jobs.processing.unwrap_or(0));
     if open == 0 {
         return None;
     }
     let (left, outlook) = (counted(open, "job is", "jobs are"), &standing.outlook);
-    Some(match &*outlook.instants(now) {
+    Some(match &*outlook.instants() {
         "" if outlook.forecast == Forecast::Stale => {
             format!("{left} left. No estimate while the figures are not current.")
         }
         "" => format!("{left} left. No estimate of when the last one finishes: {}.", outlook.ends),
-        at => format!("{left} left. The last one finishes {}, at {at}.", outlook.ends),
+        at => format!("{left} left. The last one finishes {}, {at}.", outlook.ends),
     })
 }
 

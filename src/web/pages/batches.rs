@@ -72,7 +72,7 @@ pub(super) struct BatchHead {
 
 impl BatchHead {
     pub(super) fn new(item: &BatchItem) -> Self {
-        let (state, class) = state_tag::<BatchState>(item.state, item.odd_status.as_deref());
+        let (state, class) = state_tag::<BatchState>(item.state, item.status_text.as_deref());
         Self {
             state,
             class,

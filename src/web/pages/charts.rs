@@ -58,8 +58,7 @@ pub(super) async fn all(
     FromState(state): FromState<State>,
     Params(query): Params<ChartQuery>,
 ) -> Result<Response, Problem> {
-    let kinds: Vec<_> = ChartKind::all().collect();
-    page(&state, &kinds, &query, "Charts".to_owned(), "./").await
+    page(&state, ChartKind::ALL, &query, "Charts".to_owned(), "./").await
 }
 
 /// `GET /charts/NAME`: one of them.
@@ -69,7 +68,7 @@ pub(super) async fn one(
     Params(query): Params<ChartQuery>,
 ) -> Result<Response, Problem> {
     let kind = ChartKind::from_label(&name).ok_or_else(|| {
-        let known: Vec<_> = ChartKind::all().map(ChartKind::label).collect();
+        let known: Vec<_> = ChartKind::ALL.iter().copied().map(ChartKind::label).collect();
         Problem::missing(format!("There is no such chart; the charts are {}.", known.join(", ")))
     })?;
     page(&state, &[kind], &query, kind.title().to_owned(), "../").await
@@ -119,7 +118,11 @@ async fn drawn(
         return Ok(source.charts(kinds, range, now).into_iter().map(Ok).collect());
     }
     let Some(prometheus) = state.prometheus() else {
-        let why = "The mirror keeps six hours. Set --prometheus.url to show more, or choose 15m, 1h or 6h.";
+        let (longest, ranges) = Range::kept();
+        let why = format!(
+            "The mirror has the last {longest} only. Set --prometheus.url to show more, or choose {}.",
+            ranges.join(" or ")
+        );
         return Err(Problem::bad(why));
     };
     let queries =
@@ -200,8 +203,7 @@ mod tests {
 
     #[test]
     fn a_page_of_full_charts_is_below_100_kb() {
-        let all: Vec<_> = ChartKind::all().collect();
-        let (all, one) = (size(&all, 72), size(&[ChartKind::Throughput], 180));
+        let (all, one) = (size(ChartKind::ALL, 72), size(&[ChartKind::Throughput], 180));
         assert!(all < 100_000 && one < 100_000, "{all} {one}");
     }
 }

@@ -5,11 +5,11 @@ use jiff::Timestamp;
 
 use super::frame::{Frame, Section};
 use super::listing::{if_walked, with};
-use crate::mirror::words::size;
 use crate::views::daemons::{DaemonList, GrantItem, OtherDaemon, ProcessItem, ServedState};
 use crate::views::show::{Count, Moment, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
+use crate::words::size;
 use queuekeeper_queue::state::{JobState, State as _};
 
 /// The daemons, ready to be rendered.
@@ -69,7 +69,7 @@ struct Other {
     name: &'static str,
     does: &'static str,
     workers: String,
-    /// What waits for it; empty where that is not told by states.
+    /// What waits for it; empty where its jobs are not those of states.
     waiting: String,
     /// Where it runs.
     by: String,

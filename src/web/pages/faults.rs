@@ -15,9 +15,7 @@ use crate::views::show::{Count, Moment, counted};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::address;
 use crate::web::state::State;
-use queuekeeper_queue::RepairKind;
 use queuekeeper_queue::fault::Fault as Kind;
-use queuekeeper_queue::path::Path;
 
 /// The faults, ready to be rendered.
 #[derive(Debug, Template)]
@@ -80,22 +78,14 @@ pub(super) struct Fault {
     pub(super) repair: Option<Button>,
     /// Purges the item that shows it, where it may be one that nothing else helps and the reader may.
     pub(super) purge: Option<Button>,
-    /// How to repair it manually where that is not its fix; empty if an action repairs it.
-    pub(super) help: &'static str,
 }
 
 /// A fault as pages show it.
 pub(super) fn fault(found: &FaultItem, buttons: Buttons<'_>, now: Timestamp) -> Fault {
     let (kind, root) = (Kind::from_label(found.fault), buttons.root);
-    let help = kind.map_or("", |kind| match kind.repair_kind_of(&Path::parse(&found.item)) {
-        RepairKind::Another(help) => help,
-        // The fix is on the page in any case.
-        RepairKind::Writes | RepairKind::BreaksLock | RepairKind::Fix => "",
-    });
     Fault {
         repair: kind.and_then(|kind| buttons.fault(kind, &found.item)),
         purge: kind.and_then(|kind| buttons.purge_of(kind, &found.item)),
-        help,
         item: Node::item(&found.item, root),
         since: Moment::new(found.since, now),
         how: found.how,

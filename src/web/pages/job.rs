@@ -144,10 +144,10 @@ impl Page {
         let job = &known.job;
         let root = "../".to_owned();
         let title = [&*job.filename, &*job.title].into_iter().find(|text| !text.trim().is_empty());
-        let state = match (job.state, job.odd_status.is_empty()) {
+        let state = match (job.state, job.status_text.is_empty()) {
             (Some(state), true) => state.to_string(),
             (None, true) => "no status".to_owned(),
-            (_, false) => format!("“{}”", visible(&job.odd_status)),
+            (_, false) => format!("“{}”", visible(&job.status_text)),
         };
         Self {
             frame: Frame::new(view, root, Section::Jobs),

@@ -9,7 +9,7 @@ use super::jobs::form::Form;
 use super::jobs::row::JobRow;
 use super::listing::{ColumnHead, Pages, if_walked};
 use crate::actions::Role;
-use crate::mirror::find::{Direction, JobSort};
+use crate::mirror::find::{Direction, JobOrder};
 use crate::views::PageQuery;
 use crate::views::jobs::{JobFilter, JobList};
 use crate::views::parameter::OneOf;
@@ -148,10 +148,10 @@ impl JobTable {
         let has_both = filter.state.is_empty() || some != all;
         let in_words = match (filter.sort.0, filter.direction.0) {
             _ if list.total < 2 => "",
-            (JobSort::Unfinished, Direction::Ascending) if has_both => "Unfinished first, longest in state on top",
-            (JobSort::Unfinished, Direction::Descending) if has_both => "Unfinished first, shortest in state on top",
-            (JobSort::Unfinished, Direction::Ascending) => "Longest in state on top",
-            (JobSort::Unfinished, Direction::Descending) => "Shortest in state on top",
+            (JobOrder::Unfinished, Direction::Ascending) if has_both => "Unfinished first, longest in state on top",
+            (JobOrder::Unfinished, Direction::Descending) if has_both => "Unfinished first, shortest in state on top",
+            (JobOrder::Unfinished, Direction::Ascending) => "Longest in state on top",
+            (JobOrder::Unfinished, Direction::Descending) => "Shortest in state on top",
             // The head of a column says so.
             _ => "",
         };
@@ -170,15 +170,15 @@ impl JobTable {
 
 fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<ColumnHead> {
     let columns = [
-        ("Job", "", Some((JobSort::Id, Direction::Ascending))),
-        ("In state", "num", Some((JobSort::Entered, Direction::Ascending))),
-        ("Collection, batch", "", Some((JobSort::Batch, Direction::Ascending))),
-        ("Priority", "num", Some((JobSort::Priority, Direction::Ascending))),
-        ("Retries", "num", Some((JobSort::Retries, Direction::Descending))),
-        ("Space", "num", Some((JobSort::SpaceNeeded, Direction::Descending))),
+        ("Job", "", Some((JobOrder::Id, Direction::Ascending))),
+        ("In state", "num", Some((JobOrder::Entered, Direction::Ascending))),
+        ("Collection, batch", "", Some((JobOrder::Batch, Direction::Ascending))),
+        ("Priority", "num", Some((JobOrder::Priority, Direction::Ascending))),
+        ("Retries", "num", Some((JobOrder::Retries, Direction::Descending))),
+        ("Space", "num", Some((JobOrder::SpaceNeeded, Direction::Descending))),
         ("Last message", "", None),
     ];
-    let head = |(name, class, by): (_, _, Option<(JobSort, Direction)>)| {
+    let head = |(name, class, by): (_, _, Option<(JobOrder, Direction)>)| {
         let Some((sort, first)) = by else { return ColumnHead::plain(name, class) };
         let current = Some(filter.direction.0).filter(|_| filter.sort.0 == sort);
         let direction = match current {
@@ -189,7 +189,7 @@ fn heads(filter: &JobFilter, order: &Pairs, base: &str) -> Vec<ColumnHead> {
         let other = JobFilter { sort: OneOf(sort), direction: OneOf(direction), ..filter.clone() }.pairs();
         let size = order.iter().filter(|(name, _)| name == "limit");
         // The longest in their state have the earliest instants: of what the column shows, the order is the other one.
-        let is_ascending = current.map(|direction| (direction == Direction::Ascending) != (sort == JobSort::Entered));
+        let is_ascending = current.map(|direction| (direction == Direction::Ascending) != (sort == JobOrder::Entered));
         ColumnHead::sorting(name, class, address(base, other.iter().chain(size)), is_ascending)
     };
     columns.map(head).into()

@@ -182,8 +182,8 @@ impl StoreRow {
 
 fn sort_in_words(order: LockOrder) -> &'static str {
     match order {
-        LockOrder::Oldest => "held longest first",
-        LockOrder::Newest => "last acquired first",
+        LockOrder::Oldest => "oldest first",
+        LockOrder::Newest => "newest first",
         LockOrder::Guards => "by kind and name",
         LockOrder::Session => "by session",
     }
@@ -198,7 +198,7 @@ fn heads((filter, page): &(LockFilter, PageQuery), root: &str) -> Vec<ColumnHead
     let orders = [(LockOrder::Oldest, false), (LockOrder::Newest, true)];
     vec![
         ColumnHead::by(("Guards", ""), &[(LockOrder::Guards, true)], filter.sort.0, href),
-        ColumnHead::by(("Held for", "num"), &orders, filter.sort.0, href),
+        ColumnHead::by(("Age", "num"), &orders, filter.sort.0, href),
         ColumnHead::by(("Session", ""), &[(LockOrder::Session, true)], filter.sort.0, href),
         ColumnHead::plain("Znode", ""),
     ]

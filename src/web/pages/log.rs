@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use jiff::Timestamp;
 
 use super::actions::{action_title, outcome};
-use crate::mirror::words;
 use crate::views::audit::AuditItem;
 use crate::views::show::{Moment, brief, counted, visible};
 use crate::web::api;
 use crate::web::state::State;
+use crate::words;
 
 /// How many actions are shown beside what was seen; the audit trail has all of them.
 const ACTIONS: usize = 10;

@@ -14,7 +14,6 @@ use super::listing::with;
 use super::render;
 use crate::actions::access::AccessRequest;
 use crate::actions::{Role, Source};
-use crate::mirror::words::size;
 use crate::views::mill::{BitErrorItem, proof_words};
 use crate::views::objects::{FileFilter, FileProof, ObjectBitError, ObjectDetail, ObjectFilter, ObjectItem, Objects};
 use crate::views::query::Parameters as _;
@@ -24,6 +23,7 @@ use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::Problem;
 use crate::web::http::query::{address, pair};
 use crate::web::state::State;
+use crate::words::size;
 
 /// The list, ready to be rendered.
 #[derive(Debug, Template)]

@@ -13,11 +13,11 @@ use super::View;
 use super::frame::{Frame, Section};
 use crate::actions::Role;
 use crate::alerts::RuleStatus;
-use crate::mirror::words::moment;
 use crate::views::overview::{self, Attention, Health, Recent, Severity};
 use crate::views::show::{Moment, counted, machine};
 use crate::views::status::Status;
 use crate::web::icons;
+use crate::words::moment;
 
 mod batches;
 mod curves;
@@ -138,7 +138,7 @@ impl Content {
             acting: acting(overview, recent),
             curves: curves::all(overview, recent, range, now),
             watched: (watched < Duration::from_mins(59)).then(|| crate::views::show::Ago(watched).to_string()),
-            batches: Batches::new(overview, as_of),
+            batches: Batches::new(overview),
             details: Details::new(overview, as_of),
         }
     }
@@ -177,12 +177,6 @@ impl Verdict {
     }
 }
 
-/// An instant to the second, with its day where that may not be today's.
-fn clock(at: Timestamp, now: Timestamp) -> String {
-    let is_near = now.duration_since(at).unsigned_abs() < Duration::from_hours(20);
-    if is_near { at.strftime("%H:%M:%S UTC").to_string() } else { moment(at) }
-}
-
 impl Item {
     fn new(item: &Attention, stale_since: Option<Timestamp>, now: Timestamp) -> Self {
         Self {
@@ -195,7 +189,7 @@ impl Item {
             age: if item.is_oldest { "oldest" } else { "for" },
             since: item.since.map(|since| Moment::new(since, stale_since.unwrap_or(now))),
             as_of: stale_since.map(machine).unwrap_or_default(),
-            clock: item.since.filter(|_| item.kind == "stopped").map(|at| clock(at, now)).unwrap_or_default(),
+            clock: item.since.filter(|_| item.kind == "stopped").map(moment).unwrap_or_default(),
             text: item.text.clone(),
             fix: item.fix.clone(),
             page: item.page.clone(),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::mirror::words;
 use crate::views::charts::{Chart, Series, Unit};
 use crate::views::show::Moment;
+use crate::words;
 
 /// The height of the drawing, in units of its own; the page stretches it. Its width is the number of points.
 const HEIGHT: f64 = 100.0;

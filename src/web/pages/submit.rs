@@ -13,13 +13,13 @@ use super::frame::{Frame, Section};
 use super::{View, render};
 use crate::actions::Source;
 use crate::actions::deposit::DepositRequest;
-use crate::mirror::words::size;
 use crate::views::deposits::{DepositPart, DepositView};
 use crate::views::show::{Count, Moment, counted};
 use crate::web::deposits::{SentForm, deposit_id};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::state::State;
+use crate::words::size;
 
 /// How many of the caller's deposits are listed.
 const LISTED: u32 = 20;

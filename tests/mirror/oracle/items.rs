@@ -95,7 +95,7 @@ pub(super) fn job(figures: &mut Figures, id: &str, item: &Item<'_>, space: i64, 
         &format!("job {id}"),
         [
             ("state", format!("{state:?}")),
-            ("odd status", cut(&odd)),
+            ("status text", cut(&odd)),
             ("entered", format!("{:?}", item.entered())),
             ("status version", item.version().to_string()),
             ("created", format!("{:?}", item.created())),
@@ -144,7 +144,7 @@ fn item(
         name,
         [
             ("state", format!("{state:?}")),
-            ("odd status", cut(&odd)),
+            ("status text", cut(&odd)),
             ("entered", format!("{:?}", item.entered())),
             ("status version", item.version().to_string()),
             ("message", cut(&message)),

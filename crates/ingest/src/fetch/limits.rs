@@ -18,10 +18,15 @@ pub struct HostLimits {
     pub most: Duration,
 }
 
+impl HostLimits {
+    /// The default number of connections for content.
+    pub const CONNECTIONS: u16 = 6;
+}
+
 impl Default for HostLimits {
     fn default() -> Self {
         Self {
-            connections: 6,
+            connections: Self::CONNECTIONS.into(),
             wait: Duration::from_secs(2),
             failures: 10,
             first: Duration::from_secs(30),

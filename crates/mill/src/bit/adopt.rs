@@ -134,7 +134,7 @@ impl Checker {
     }
 
     /// Why content without a record is not adopted with all others of its space: a job is about to record it, or
-    /// another copy is recorded as something else, so that a person decides of it alone.
+    /// another copy is recorded as something else, so that an operator decides about it alone.
     async fn why_not(
         &self,
         place: &CheckedSpace,

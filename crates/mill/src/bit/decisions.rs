@@ -1,5 +1,5 @@
-//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for a
-//! person.
+//! Decisions about what checks have found: what may be put right automatically is, and everything else waits for an
+//! operator.
 
 use std::time::Duration;
 

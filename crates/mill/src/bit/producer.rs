@@ -23,7 +23,7 @@ use super::checker::said;
 use super::lists::SpaceLists;
 use crate::account::Account;
 use crate::missing::listing;
-use crate::producer::{Step, is_due};
+use crate::producer::{MOST_WAITING, Step, is_due};
 use crate::stores::AccountStores;
 use crate::worker::Lease;
 
@@ -49,11 +49,21 @@ pub struct BitSettings {
     pub at_once: usize,
 }
 
+impl BitSettings {
+    /// The default number of spaces that are gone through at once.
+    pub const AT_ONCE: u16 = 4;
+}
+
 impl Default for BitSettings {
     /// All spaces, four of them at once, within 60 days; 10,000 waiting tasks.
     fn default() -> Self {
         const DAY: Duration = Duration::from_hours(24);
-        Self { lists: SpaceLists::default(), max_age: DAY * 60, most_waiting: 10_000, at_once: 4 }
+        Self {
+            lists: SpaceLists::default(),
+            max_age: DAY * 60,
+            most_waiting: MOST_WAITING,
+            at_once: Self::AT_ONCE.into(),
+        }
     }
 }
 

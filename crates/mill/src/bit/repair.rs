@@ -60,7 +60,7 @@ pub enum RepairStart {
     Never,
 }
 
-/// Why a person has to ask for a repair. As text, a sentence without a full stop.
+/// Why an operator has to start a repair. As text, a sentence without a full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ManualRepairReason {
     /// The content was changed outside: it may be what a user wants.
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_written_once_or_configured_so_or_has_a_wave_of_damage_waits_for_a_person() {
+    fn a_store_that_is_written_once_or_configured_so_or_has_a_wave_of_damage_waits_for_an_operator() {
         let damaged = found(present(b'y'), present(b'x'), Some(b'x'), Some(b'x'));
         for (limits, why) in [
             (RepairLimits { is_write_once: true, ..AUTOMATIC }, ManualRepairReason::WriteOnce),

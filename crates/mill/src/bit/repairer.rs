@@ -1,4 +1,4 @@
-//! The repair of a copy from another one, and what else a person has decided to be done about one.
+//! The repair of a copy from another one, and what else an operator has decided about one.
 //!
 //! # Steps
 //! 1. The copy is read: what is right by now is not written.

@@ -138,7 +138,7 @@ impl CopyFinding {
         Self::ALL.into_iter().find(|finding| finding.as_str() == name)
     }
 
-    /// Whether a person, or an automatic repair, is to decide about it.
+    /// Whether an operator, or an automatic repair, is to decide about it.
     #[must_use]
     pub fn is_bit_error(self) -> bool {
         match self {
@@ -327,7 +327,7 @@ impl Remedy {
 pub struct Offer {
     /// What can be done.
     pub remedy: Remedy,
-    /// Whether a person has to ask for it, whatever is configured.
+    /// Whether an operator has to start it, whatever is configured.
     pub only_by_asking: bool,
 }
 
@@ -352,7 +352,7 @@ impl CheckVerdict {
         matches!(self.result, CheckResult::Success | CheckResult::Unproven)
     }
 
-    /// Whether a person, or an automatic repair, is to decide about it.
+    /// Whether an operator, or an automatic repair, is to decide about it.
     #[must_use]
     pub fn is_bit_error(&self) -> bool {
         matches!(self.result, CheckResult::Error(_)) || self.findings.iter().any(|finding| finding.is_bit_error())

@@ -1,4 +1,4 @@
-//! Why a bit error is not repaired yet, and what a person does about that: the one place for the words of pages, API
+//! Why a bit error is not repaired yet, and what an operator does about that: the one place for the words of pages, API
 //! and command line.
 
 use jiff::Timestamp;
@@ -36,23 +36,23 @@ pub enum WaitReason {
     Paused,
     /// An admin: the brake holds its repair.
     Held,
-    /// A person: no other copy is good enough.
+    /// An operator: no other copy is good enough.
     NoGoodCopy,
-    /// A person: what was to be done failed three times.
+    /// An operator: what was to be done failed three times.
     Failed,
-    /// A person: what was decided has no task any more.
+    /// An operator: what was decided has no task any more.
     Dropped,
     /// A check: what the mill does by itself has no task.
     NoTask,
     /// An admin: automatic repairs are stopped.
     Stopped,
-    /// A person: this copy was repaired automatically lately.
+    /// An operator: this copy was repaired automatically lately.
     RepairedLately,
-    /// A person, for what a repair may not decide by itself.
+    /// An operator, for what a repair may not decide by itself.
     Manual(ManualRepairReason),
-    /// A person: no repair by itself is known for what was found.
+    /// An operator: no repair by itself is known for what was found.
     NoRepair,
-    /// A person: what the check saw cannot be read.
+    /// An operator: what the check saw cannot be read.
     Unreadable,
 }
 
@@ -94,7 +94,7 @@ pub struct Wait {
     pub reason: WaitReason,
     /// The same in sentences.
     pub why: String,
-    /// What a person does about it, or that it goes on by itself: sentences; empty where that is only what can be
+    /// What an operator does about it, or that it goes on by itself: sentences; empty where that is only what can be
     /// decided about the bit error.
     pub act: String,
     /// Whether something may be decided about the bit error now: nothing that was decided is under way.
@@ -239,7 +239,7 @@ impl<'a> Waits<'a> {
         Wait { reason, why, act, may_decide: true }
     }
 
-    /// What a task waits for, and what a person does about that.
+    /// What a task waits for, and what an operator does about that.
     fn of_task(&self, open: &OpenTask, waiting: &Waiting<'_>) -> (WaitReason, String) {
         let number = open.task.id;
         let failure = open.task.errors.last().map(|last| last.error.as_str());
@@ -319,7 +319,7 @@ fn stopped(stops: &[&RepairStop]) -> (String, String) {
     (why.join(" "), format!("An admin resumes them: {}, or on /mill/errors.", commands.join("; ")))
 }
 
-/// Why a person has to ask for a repair.
+/// Why an operator has to start a repair.
 fn manual(why: ManualRepairReason, store: &StoreName, account: &Account) -> String {
     let name = &account.name;
     match why {

@@ -215,7 +215,7 @@ impl Duplicator {
     }
 
     /// Refuses to copy what is not as it was recorded: content that was changed around this program. Content
-    /// without a record is copied only to where nothing is or was, as long as no check has found it: then a person
+    /// without a record is copied only to where nothing is or was, as long as no check has found it: then an operator
     /// decides.
     async fn check_source(
         &self,

@@ -1,4 +1,4 @@
-//! One who sees to what waits for a person, and for time: dead letters, and leases of processes that are gone.
+//! One who sees to what waits for an operator, and for time: dead letters, and leases of processes that are gone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) const DATABASE: &str = "chaos";
 const LIMIT: Duration = Duration::from_mins(4);
 
 /// How many tasks there are, how many changes are under way, how many events nobody has followed.
-/// That there is content which no record knows of waits for a person.
+/// That there is content which no record knows of waits for an operator.
 const LEFT: &str =
     "SELECT (SELECT COUNT(*) FROM tasks WHERE key IS DISTINCT FROM 'foreign'), (SELECT COUNT(*) FROM intents),
     (SELECT COUNT(*) FROM audit_log WHERE seq > (SELECT COALESCE(MAX(seq), 0) FROM followers))";

@@ -81,11 +81,11 @@ on_all! {
         // What the mill did leads to nothing.
         let followed = follow().await.unwrap();
         assert_eq!((followed.events > 0, followed.tasks), (true, 0));
-        // What a person does whose login is its name leads to a look.
+        // What an operator does whose login is its name leads to a look.
         let bare = &world.bare[&replica()];
         let capabilities = bare.probe().await.unwrap();
-        let person = Audited::new(Arc::clone(bare), &capabilities, Arc::new(catalogue.clone()), "mill");
-        person.delete(&item("a"), None).await.unwrap();
+        let operator = Audited::new(Arc::clone(bare), &capabilities, Arc::new(catalogue.clone()), "mill");
+        operator.delete(&item("a"), None).await.unwrap();
         assert_eq!(follow().await.unwrap().tasks, 1);
         assert_eq!(catalogue.check().await.unwrap(), []);
     }

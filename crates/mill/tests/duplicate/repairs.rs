@@ -187,7 +187,7 @@ on_all! {
         end(&world, task, &processed).await;
         assert_eq!(events(&world, item("healthy")).await, 1);
 
-        // What was changed outside is written over only where a person has asked for that.
+        // What was changed outside is written over only where an operator has asked for that.
         put_both(&world, "changed", "the content").await;
         world.put(&main(), false, &item("changed"), "mine", "text/plain").await;
         let is_kept_checksum = !world.bare[&main()].head(&item("changed")).await.unwrap().unwrap().checksums.is_empty();
@@ -235,7 +235,7 @@ on_all! {
         assert_eq!(has(&world, &main(), &item("a")).await, Some(plain("new content")));
     }
 
-    async fn a_wave_of_repairs_is_held_until_a_person_releases_it(world: World) {
+    async fn a_wave_of_repairs_is_held_until_an_operator_releases_it(world: World) {
         let limit = BrakeLimit { items: 1, percent: 0 };
         for key in ["a", "b"] {
             put_both(&world, key, "the content").await;

@@ -125,7 +125,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if is_due && batch.lock.is_none() && !batch.is_paused {
         let how = "All its jobs are finished, and no daemon reports it.";
         let mark = batch.entered_ms.cast_unsigned();
-        let finding = by_shape(Fault::BatchWithoutEnd, how, limits.report, None, &status_and_folder);
+        let finding = by_shape(Fault::OverdueBatch, how, limits.report, None, &status_and_folder);
         sink(FaultFinding { mark, fix: Some(CHECK_DAEMON), ..finding });
     }
     if let (BatchState::Processing, Some(lock)) = (state, batch.lock) {
@@ -133,7 +133,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         let from_ms = known(batch.entered_ms).unwrap_or(lock.created_ms).max(lock.created_ms);
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::Lock)];
         let fix = Some("Check the log of the daemon that holds its lock. If that daemon has ended, break the lock.");
-        let finding = by_time(Fault::BatchWithoutEnd, how, from_ms, from_ms, limits.batch_processing, &nodes);
+        let finding = by_time(Fault::OverdueBatch, how, from_ms, from_ms, limits.batch_processing, &nodes);
         sink(FaultFinding { fix, ..finding });
     }
     let is_begun = batch.present.has(BatchNode::States as u8) && batch.lock.is_none() && processing.is_none();
@@ -150,7 +150,7 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
         } else {
             "Create batch-processing, so that it is reported again or cleaned up."
         });
-        let finding = by_shape(Fault::BatchWithoutEnd, how, limits.grace, batch.hint(), &status_and_folder);
+        let finding = by_shape(Fault::OverdueBatch, how, limits.grace, batch.hint(), &status_and_folder);
         sink(FaultFinding { fix, ..finding });
     }
     detect_contradictions(batch, state, limits, sink);

@@ -45,6 +45,6 @@ pub enum RepairKind {
     BreaksLock,
     /// Something else: the fault's own fix.
     Fix,
-    /// Something else, in these words.
+    /// Something else, which this sentence describes.
     Another(&'static str),
 }

@@ -115,8 +115,8 @@ impl Limits {
         all.extend([
             plain(Fault::LeakedLock, Some("object"), self.object_lock),
             plain(Fault::LeakedStorageLock, None, self.storage_lock),
-            plain(Fault::BatchWithoutEnd, Some("report"), self.report),
-            plain(Fault::BatchWithoutEnd, Some("processing"), self.batch_processing),
+            plain(Fault::OverdueBatch, Some("report"), self.report),
+            plain(Fault::OverdueBatch, Some("processing"), self.batch_processing),
             plain(Fault::ContradictingBatch, None, self.report),
             plain(Fault::NoDaemon, None, self.no_daemon),
             plain(Fault::HeldCollectionBacklog, None, self.held_backlog),

@@ -13,7 +13,7 @@ impl Fault {
         self.spec().repair
     }
 
-    /// Whether a program may repair it without a person who looks at the item: the repair only creates or removes an
+    /// Whether a program may repair it without an operator who looks at the item: the repair only creates or removes an
     /// entry or a reference, and all that it writes follows from the job's own znodes.
     #[must_use]
     pub fn may_be_repaired_unattended(self) -> bool {
@@ -27,9 +27,18 @@ impl Fault {
         match (self, item) {
             (Self::UnfinishedCreation, Path::Job(_) | Path::Request(..)) => Another(PURGE_UNFINISHED),
             (Self::MalformedName, _) if Misnamed::of(item) != Some(Misnamed::Entry) => {
-                Another("check what it holds, then create it again with a valid id, or delete it by hand")
+                Another("Check what it holds, then create it again with a valid id, or delete it by hand.")
             }
             _ => self.repair_kind(),
+        }
+    }
+
+    /// How it is fixed for one item that shows it: as [`Fault::fix`], where there is nothing more specific.
+    #[must_use]
+    pub fn fix_of(self, item: &Path) -> &'static str {
+        match self.repair_kind_of(item) {
+            Writes | BreaksLock | Fix => self.fix(),
+            Another(fix) => fix,
         }
     }
 
@@ -38,11 +47,11 @@ impl Fault {
     pub fn help(self, item: &Path) -> Option<&'static str> {
         match self.repair_kind_of(item) {
             Writes | BreaksLock => None,
-            Fix => Some(self.fix()),
-            Another(help) => Some(help),
+            Fix | Another(_) => Some(self.fix_of(item)),
         }
     }
 }
 
 /// The fix for an item of which there is no more than a purge could take away.
-pub(crate) const PURGE_UNFINISHED: &str = "purge it by name, once it is clear that no client is still creating it";
+pub(crate) const PURGE_UNFINISHED: &str =
+    "Purge it by name, once it is clear that no client is still creating it; the client retries.";

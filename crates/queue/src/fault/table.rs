@@ -252,7 +252,7 @@ faults! {
         is_unattended: false,
     }
     /// A batch whose report, cleanup or creation of jobs is overdue.
-    BatchWithoutEnd "batch_without_end" {
+    OverdueBatch "overdue_batch" {
         title: "Overdue batch",
         effect: "Its jobs are not created, its depositor gets no report, or it is never cleaned up.",
         fix: "Check whether the batch daemon is running and whether its log shows why it does not reach the batch. Repair \

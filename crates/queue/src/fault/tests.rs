@@ -126,7 +126,7 @@ fn a_batch_shows_what_keeps_it_from_being_loaded() {
 #[test]
 fn a_batch_shows_what_keeps_it_from_its_report() {
     let due = BatchFacts { references: processing(Some(0)), ..batch() };
-    let overdue = format!("batch_without_end seen lasting 300000 mark 2000000: {B}/status {B}/states/batch-processing");
+    let overdue = format!("overdue_batch seen lasting 300000 mark 2000000: {B}/status {B}/states/batch-processing");
     assert_eq!(of_batch(&due), [overdue]);
     assert_eq!(of_batch(&BatchFacts { is_paused: true, ..due.clone() }), [""; 0]);
     assert_eq!(of_batch(&BatchFacts { lock: Some(lock(ENTERED)), ..due.clone() }).len(), 1, "of the lock alone");
@@ -145,7 +145,7 @@ fn a_batch_shows_what_keeps_it_from_its_report() {
     for state in [BatchState::Completed, BatchState::Failed, BatchState::Deleted] {
         let skipped = BatchFacts { references: processing(None), state: Some(state), ..batch() };
         assert_eq!(of_batch(&BatchFacts { is_withdrawn: true, ..skipped.clone() }), [""; 0]);
-        let found = format!("batch_without_end seen, 2000000 at the earliest lasting 2000: {B}/status");
+        let found = format!("overdue_batch seen, 2000000 at the earliest lasting 2000: {B}/status");
         assert_eq!(of_batch(&skipped), [format!("{found} {B}/states/batch-processing")], "{state}");
     }
     let deleted = BatchFacts { references: processing(Some(0)), state: Some(BatchState::Deleted), ..batch() };
@@ -170,7 +170,7 @@ fn fixes_of_batch(batch: &BatchFacts<'_>) -> Vec<(Fault, Option<&'static str>)> 
 fn a_fault_of_a_batch_shows_the_fix_of_its_own_case() {
     let check = "Check whether the batch daemon is running and whether its log shows why it does not reach the batch.";
     let due = BatchFacts { references: processing(Some(0)), ..batch() };
-    assert_eq!(fixes_of_batch(&due), [(Fault::BatchWithoutEnd, Some(check))]);
+    assert_eq!(fixes_of_batch(&due), [(Fault::OverdueBatch, Some(check))]);
     let skipped = |state| BatchFacts { references: processing(None), state: Some(state), ..batch() };
     let fix = |state| fixes_of_batch(&skipped(state))[0].1.unwrap();
     assert!(fix(BatchState::Failed).starts_with("Create batch-processing"));
@@ -198,7 +198,7 @@ fn a_batch_shows_a_lock_that_is_left_and_a_uuid_that_does_not_lead_to_it() {
     assert_eq!(
         of_batch(&creating),
         [
-            format!("batch_without_end since 2000005 lasting 0 from 16400005: {B}/status {B}/lock"),
+            format!("overdue_batch since 2000005 lasting 0 from 16400005: {B}/status {B}/lock"),
             format!("leaked_lock since 2000005 lasting 0 from 45200005: {B}/lock"),
         ]
     );

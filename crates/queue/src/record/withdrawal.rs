@@ -146,7 +146,8 @@ impl WithdrawalNote {
         form.to_string().into_bytes()
     }
 
-    /// The message of a job that this withdrawal holds, by which it is known.
+    /// The message of a job that this withdrawal holds, by which the hold recognizes it (`withdraw/hold.rs`): its form
+    /// stays, that of the time too.
     #[must_use]
     pub fn held_message(&self) -> String {
         let why = format!("the withdrawal of its deposit, since {}", self.since);

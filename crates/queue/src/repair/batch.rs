@@ -4,9 +4,9 @@ use jiff::Timestamp;
 
 use super::facts::BatchInspection;
 use super::status::loadable_status;
-use super::{Repair, RepairOptions, gone, too_large_to_lose, underivable, unfinished};
+use super::{Repair, RepairOptions, gone, not_by_writing, too_large_to_lose, underivable};
 use crate::error::Error;
-use crate::fault::{Fault, UuidFacts, UuidLeads, detect_batch, detect_uuid};
+use crate::fault::{Fault, PURGE_UNFINISHED, UuidFacts, UuidLeads, detect_batch, detect_uuid};
 use crate::handle::{Found, Queue};
 use crate::id::BatchId;
 use crate::path::{BatchNode, Path};
@@ -35,22 +35,22 @@ impl Queue {
                     "Removes the empty batch-processing of batch {id}, so it no longer blocks reporting. The batch remains, Deleted: purge it, because the daemons' cleanup skips it."
                 )
             }
-            (Fault::BatchWithoutEnd, Some(BatchState::Failed))
+            (Fault::OverdueBatch, Some(BatchState::Failed))
                 if inspection.batch.references(JobOutcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Creates an empty batch-processing for batch {id}, which can then be reported again.")
             }
-            (Fault::BatchWithoutEnd, Some(BatchState::Completed))
+            (Fault::OverdueBatch, Some(BatchState::Completed))
                 if inspection.batch.references(JobOutcome::Processing).is_none() =>
             {
                 changes.create(processing, Vec::new());
                 format!("Creates an empty batch-processing for batch {id}, which the daemons' cleanup then removes.")
             }
-            (Fault::BatchWithoutEnd, Some(BatchState::Deleted)) => {
+            (Fault::OverdueBatch, Some(BatchState::Deleted)) => {
                 return invalid("it is Deleted and remains until it is purged: purge it by name, or clean up");
             }
-            (Fault::BatchWithoutEnd, _) => {
+            (Fault::OverdueBatch, _) => {
                 return invalid(
                     "check the daemon that reports and the item at the head of its queue; break a leaked lock",
                 );
@@ -58,7 +58,7 @@ impl Queue {
             (Fault::UnfinishedCreation, Some(state)) if inspection.batch.is_acquired() => {
                 self.release_unexpanded(&inspection, state, options, &mut changes).await?
             }
-            (Fault::UnfinishedCreation, _) => return Err(unfinished(item)),
+            (Fault::UnfinishedCreation, _) => return Err(not_by_writing(item, fault, PURGE_UNFINISHED)),
             (Fault::UnloadableBatch, _) => {
                 let words = inspection.loadable(options.now, &mut changes, &mut loses)?;
                 format!("Makes batch {id} loadable. It writes {}.", words.join("; "))

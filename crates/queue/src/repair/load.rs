@@ -1,7 +1,7 @@
 //! What makes a job loadable again: each value that the Java daemons refuse, derived from the rest of the tree.
 //!
-//! What cannot be derived is not guessed, and nothing is written then: the job stays as it is until a person writes the
-//! value or purges the job by its name.
+//! What cannot be derived is not guessed, and nothing is written then: the job stays as it is until an operator writes
+//! the value or purges the job by its name.
 
 use jiff::Timestamp;
 

@@ -137,7 +137,7 @@ pub(super) fn union(one: &Digests, other: &Digests) -> Digests {
     one.iter().chain(other.iter()).cloned().collect()
 }
 
-/// An unclear outcome, for a person.
+/// An unclear outcome, for an operator.
 pub(super) fn unclear(found: &Found, why: &str) -> Settlement {
     let content = found.content();
     Settlement::Observed {

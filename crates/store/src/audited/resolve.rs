@@ -18,7 +18,7 @@ pub struct Resolved {
     pub done: u64,
     /// Nothing had been changed.
     pub not_done: u64,
-    /// It is unclear: recorded as observed, for a person.
+    /// It is unclear: recorded as observed, for an operator.
     pub observed: u64,
     /// The store could not be looked at. These are left again when their new lease ends.
     pub failed: u64,

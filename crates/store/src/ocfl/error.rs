@@ -93,7 +93,7 @@ impl OcflError {
         matches!(self, Self::Conflict { .. })
     }
 
-    /// Whether the same may succeed later without a change by a person.
+    /// Whether the same may succeed later without a change by an operator.
     #[must_use]
     pub fn is_temporary(&self) -> bool {
         match self {

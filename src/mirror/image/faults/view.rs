@@ -81,7 +81,7 @@ impl Image {
             }
         });
         nodes.truncate(NODES);
-        let (mut how, mut fix) = (how?, fix.unwrap_or_else(|| suspicion.fault.fix()));
+        let (mut how, mut fix) = (how?, fix.unwrap_or_else(|| suspicion.fault.fix_of(item)));
         let is_provisioning = *item == Path::StateFolder(StateFolder::Known(JobState::Provisioning));
         if is_provisioning && suspicion.fault == Fault::StuckState {
             let is_served = self.own.workers(JobState::Provisioning) > 0;

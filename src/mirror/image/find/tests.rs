@@ -74,7 +74,7 @@ fn any_query() -> impl Strategy<Value = JobQuery> {
     let needles =
         select(vec!["é", "ZIP", "jid00", "0000001", "%_\\", "script>", "ark:", "SUCCESS", "x;y", "zipark", "\n."]);
     let text = option::weighted(0.4, needles);
-    let order = (select(JobSort::ALL.to_vec()), select(Direction::ALL.to_vec()), 1usize..6);
+    let order = (select(JobOrder::ALL.to_vec()), select(Direction::ALL.to_vec()), 1usize..6);
     (where_, text, order).prop_map(|(where_, text, (sort, direction, limit))| {
         let (states, collection, batch, min_age, min_retries, locked, fault, group) = where_;
         let group =
@@ -137,14 +137,14 @@ fn expected(image: &Image, query: &JobQuery, fault_query: FaultQuery<'_>) -> Vec
     jobs.sort_by_key(|job| {
         let is_final = job.state.is_some_and(JobState::is_final);
         // The unfinished ones stay on top when all else is turned round.
-        let is_second = query.sort == JobSort::Unfinished && is_final == (query.direction == Direction::Ascending);
+        let is_second = query.sort == JobOrder::Unfinished && is_final == (query.direction == Direction::Ascending);
         let value = match query.sort {
-            JobSort::Unfinished | JobSort::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
-            JobSort::Id => 0,
-            JobSort::Priority => job.priority.map_or(1000, |priority| priority.number().into()),
-            JobSort::SpaceNeeded => job.space_needed_bytes.into(),
-            JobSort::Retries => job.retry_count.unwrap_or(0).into(),
-            JobSort::Batch => job.batch.map_or(i128::MAX, |batch| batch.number().into()),
+            JobOrder::Unfinished | JobOrder::Entered => i128::from(millis(job.entered).unwrap_or(i64::MAX)),
+            JobOrder::Id => 0,
+            JobOrder::Priority => job.priority.map_or(1000, |priority| priority.number().into()),
+            JobOrder::SpaceNeeded => job.space_needed_bytes.into(),
+            JobOrder::Retries => job.retry_count.unwrap_or(0).into(),
+            JobOrder::Batch => job.batch.map_or(i128::MAX, |batch| batch.number().into()),
         };
         (is_second, value, job.id)
     });
@@ -323,9 +323,9 @@ proptest! {
             let all = expected(&image, &query, fault_query);
             for (is_back, is_second, at) in cursors.iter().copied() {
                 let at = match query.sort {
-                    JobSort::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
-                    JobSort::Unfinished | JobSort::Entered => (1 << 95) + at * 300,
-                    JobSort::Id | JobSort::Priority | JobSort::SpaceNeeded | JobSort::Retries | JobSort::Batch => at,
+                    JobOrder::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
+                    JobOrder::Unfinished | JobOrder::Entered => (1 << 95) + at * 300,
+                    JobOrder::Id | JobOrder::Priority | JobOrder::SpaceNeeded | JobOrder::Retries | JobOrder::Batch => at,
                 };
                 let at = if query.direction == Direction::Descending { at ^ super::select::TURNED } else { at };
                 let cursor = Some(JobCursor { sort: query.sort, direction: query.direction, is_back, at });

@@ -96,7 +96,7 @@ impl Jobs {
             replace(&mut rest.last_successful, value.last_successful),
             replace(&mut rest.is_by_operator, record::is_by_operator(value.status.state, &value.message)),
             texts.set(&mut columns.message[at], &value.message),
-            texts.set(&mut rest.odd_status, odd),
+            texts.set(&mut rest.status_text, odd),
         ];
         (changed.contains(&true), malformed.is_some())
     }

@@ -6,7 +6,7 @@ use crate::mirror::image::Image;
 use crate::mirror::image::batches::Entry;
 use crate::mirror::image::figures::is_final;
 use crate::mirror::image::view::own;
-use crate::mirror::lists::{BatchDetail, BatchFilter, BatchOrder, CollectionBatches};
+use crate::mirror::lists::{BatchDetail, BatchOrder, BatchQuery, CollectionBatches};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::JobOutcome;
@@ -15,7 +15,7 @@ impl Image {
     /// A page of the batches that fit a filter.
     pub(in crate::mirror) fn batch_page(
         &self,
-        filter: &BatchFilter,
+        filter: &BatchQuery,
         order: BatchOrder,
         part: &Part,
         offset: Offset,

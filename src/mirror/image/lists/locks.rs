@@ -14,7 +14,7 @@ use crate::mirror::clock::Offset;
 use crate::mirror::image::Image;
 use crate::mirror::image::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::image::view::own;
-use crate::mirror::lists::{ListedLock, LockFilter, LockOrder, SessionLocks};
+use crate::mirror::lists::{ListedLock, LockOrder, LockQuery, SessionLocks};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
@@ -109,7 +109,7 @@ impl Image {
     /// A page of the locks that fit a filter.
     pub(in crate::mirror) fn lock_page(
         &self,
-        filter: LockFilter,
+        filter: LockQuery,
         part: &Part,
         now: Timestamp,
         offset: Offset,

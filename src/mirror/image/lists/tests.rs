@@ -10,7 +10,7 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::image::{FaultQuery, Image};
-use crate::mirror::lists::{BatchFilter, BatchOrder, FaultOrder, LockFilter, LockOrder, RequestFilter, RequestOrder};
+use crate::mirror::lists::{BatchOrder, BatchQuery, FaultOrder, LockOrder, LockQuery, RequestFilter, RequestOrder};
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
@@ -144,7 +144,7 @@ proptest! {
         size in 1usize..6,
     ) {
         let image = image(znodes);
-        let filter = BatchFilter { state, collection: collection.map(Into::into), text: text.map(Into::into) };
+        let filter = BatchQuery { state, collection: collection.map(Into::into), text: text.map(Into::into) };
         let listed = all(size, |part| image.batch_page(&filter, order, part, Offset::default()).unwrap());
         let mut plain = image.batches(Offset::default());
         plain.retain(|batch| {
@@ -238,7 +238,7 @@ proptest! {
         size in 1usize..6,
     ) {
         let image = image(znodes);
-        let filter = LockFilter { kind, age, session, order };
+        let filter = LockQuery { kind, age, session, order };
         let listed = all(size, |part| image.lock_page(filter, part, now(), Offset::default()).unwrap());
         let mut plain = image.locks();
         plain.retain(|lock| {

@@ -355,9 +355,9 @@ impl Plain<'_> {
             };
             holds.extend(hold.filter(|hold| !holds.contains(hold)));
         }
-        let text = |hold: Hold| match hold {
-            Hold::ByOperator(message) => (message.to_string(), PauseSituation::default()),
-            Hold::OfCollection(collection, pause) => (collection.to_string(), pause),
+        let text = |hold: JobHold| match hold {
+            JobHold::ByOperator(message) => (message.to_string(), PauseSituation::default()),
+            JobHold::OfCollection(collection, pause) => (collection.to_string(), pause),
         };
         let found: Vec<_> = self.image.holds_on(batch.id, offset()).into_iter().map(text).collect();
         assert_eq!(found.len(), holds.len());

@@ -20,7 +20,7 @@ fn later(at: Timestamp, ms: i64) -> Timestamp {
 }
 
 /// A write now, by servers whose clock is ahead.
-fn measure(store: &Store, ahead_ms: i64) {
+fn measure(store: &MirrorStore, ahead_ms: i64) {
     let before = Moment::now();
     store.measured(later(before.own(), ahead_ms), (before, Moment::now()));
 }

@@ -19,7 +19,7 @@ fn now() -> Timestamp {
 }
 
 /// A reader of a small tree. Each znode was created at its place in the list, in seconds.
-fn store() -> Store {
+fn store() -> MirrorStore {
     let failed = r#"{"status":"Failed","message":"404 for http://x"}"#;
     let held = r#"{"status":"Held"}"#;
     let znodes = [
@@ -71,13 +71,13 @@ const ALL: Part = Part { after: None, size: 10 };
 #[test]
 fn a_reader_gets_the_items_of_each_list() {
     let store = store();
-    let batches = store.batch_list(&BatchFilter::default(), BatchOrder::Oldest, &ALL).unwrap();
+    let batches = store.batch_list(&BatchQuery::default(), BatchOrder::Oldest, &ALL).unwrap();
     let ids: Vec<_> = batches.items.iter().map(|detail| detail.batch.id.number()).collect();
     assert_eq!((ids, batches.total), (vec![1, 3, 4, 5], 4));
     let requests = store.request_list(&RequestFilter::default(), RequestOrder::Oldest, &ALL, now()).unwrap();
     assert_eq!(requests.items.iter().map(|request| &*request.token).collect::<Vec<_>>(), ["T"]);
     assert_eq!(requests.items[0].queue, AccessQueue::Small);
-    let locks = store.lock_list(LockFilter::default(), &ALL, now()).unwrap();
+    let locks = store.lock_list(LockQuery::default(), &ALL, now()).unwrap();
     let locks: Vec<_> = locks.items.iter().map(|lock| lock.path.to_string()).collect();
     assert_eq!(locks, ["/jobs/jid0000000001/lock", "/locks/collections/demo", "/locks/storage/ark"]);
     let failures = store.failures(FailureOrder::Largest, &ALL).unwrap();
@@ -124,10 +124,10 @@ fn a_reader_gets_what_is_known_of_one_item() {
 #[test]
 fn a_reader_gets_nothing_before_the_first_walk() {
     let store = Writer::new().store();
-    assert_eq!(store.batch_list(&BatchFilter::default(), BatchOrder::Oldest, &ALL), Err(ListError::NoImage));
+    assert_eq!(store.batch_list(&BatchQuery::default(), BatchOrder::Oldest, &ALL), Err(ListError::NoImage));
     let requests = store.request_list(&RequestFilter::default(), RequestOrder::Oldest, &ALL, now());
     assert_eq!(requests, Err(ListError::NoImage));
-    assert_eq!(store.lock_list(LockFilter::default(), &ALL, now()), Err(ListError::NoImage));
+    assert_eq!(store.lock_list(LockQuery::default(), &ALL, now()), Err(ListError::NoImage));
     assert_eq!(store.failures(FailureOrder::Largest, &ALL), Err(ListError::NoImage));
     assert_eq!(store.fault_list(None, FaultOrder::Oldest, &ALL, now(), None), Err(ListError::NoImage));
     assert_eq!((store.job_standings(&[JobId::new(1)]), store.batch_collections()), (None, None));

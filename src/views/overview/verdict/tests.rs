@@ -152,11 +152,11 @@ fn the_queue_as_a_whole_is_in_one_sentence() {
 
     let stale = Freshness { stale_since: Some(ago(40)), ..synced() };
     is(
-        (VerdictKind::Stale, "Not up to date for 40 s: figures are from 18:16:25 UTC"),
+        (VerdictKind::Stale, "Not up to date for 40 s: figures are from 2026-03-02 18:16:25 UTC"),
         sentence_of(&waiting, &idle, &stale),
     );
     is(
-        (VerdictKind::Disconnected, "Not connected to ZooKeeper for 40 s: figures are from 18:16:25 UTC"),
+        (VerdictKind::Disconnected, "Not connected to ZooKeeper for 40 s: figures are from 2026-03-02 18:16:25 UTC"),
         sentence_of(&waiting, &idle, &Freshness { session: None, ..stale.clone() }),
     );
 }

@@ -23,7 +23,7 @@ pub(super) fn router() -> OpenApiRouter<State> {
     params(ComparisonFilter),
     responses(
         (status = 200, body = ComparisonList),
-        (status = 404, description = "There is no such account, or this server has no mill"),
+        (status = 404, description = "There is no such account"),
     ),
 )]
 pub(super) async fn mill_comparisons(

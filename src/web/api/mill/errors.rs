@@ -72,10 +72,8 @@ pub(super) struct StopBody {
     request_body = StopBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid"),
-        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 404, description = "No account has such a store"),
         (status = 409, description = "They are already stopped; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn stop_mill_repairs(
@@ -92,10 +90,8 @@ pub(super) async fn stop_mill_repairs(
     request_body = StopBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid"),
-        (status = 404, description = "No account has such a store, or this server has no mill"),
+        (status = 404, description = "No account has such a store"),
         (status = 409, description = "They are not stopped; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn resume_mill_repairs(
@@ -117,7 +113,7 @@ async fn change_stop(state: &State, who: &Identity, change: StopChange, body: &S
 #[utoipa::path(
     get, path = "/mill/errors",
     params(ErrorFilter),
-    responses((status = 200, body = ErrorList), (status = 404, description = "There is no such account, or this server has no mill")),
+    responses((status = 200, body = ErrorList), (status = 404, description = "There is no such account")),
 )]
 pub(super) async fn mill_errors(
     FromState(state): FromState<State>,
@@ -135,10 +131,8 @@ pub(super) async fn mill_errors(
     request_body = RepairBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid"),
-        (status = 404, description = "There is no such open bit error, or this server has no mill"),
+        (status = 404, description = "There is no such open bit error"),
         (status = 409, description = "A repair of the copy has not ended, or another copy cannot repair it; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn repair_mill_copy(
@@ -162,10 +156,8 @@ pub(super) async fn repair_mill_copy(
     request_body = ResolveBody,
     responses(
         (status = 200, body = ActionView),
-        (status = 400, description = "The reason is missing or not valid"),
-        (status = 404, description = "There is no such open bit error, or this server has no mill"),
+        (status = 404, description = "There is no such open bit error"),
         (status = 409, description = "An earlier decision is still being executed, or this resolution is not possible; nothing was done"),
-        (status = 503, description = "The catalogue or the audit file cannot be written; nothing was done"),
     ),
 )]
 pub(super) async fn resolve_mill_error(

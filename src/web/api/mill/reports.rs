@@ -25,7 +25,10 @@ pub(super) fn router() -> OpenApiRouter<State> {
 #[utoipa::path(
     get, path = "/mill/reports",
     params(ReportFilter),
-    responses((status = 200, body = ReportList), (status = 404, description = "There is no such account, store or space, or this server has no mill")),
+    responses(
+        (status = 200, body = ReportList),
+        (status = 404, description = "There is no such account, store or space"),
+    ),
 )]
 pub(super) async fn mill_reports(
     FromState(state): FromState<State>,
@@ -38,7 +41,7 @@ pub(super) async fn mill_reports(
 #[utoipa::path(
     get, path = "/mill/reports/{id}",
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportPage),
-    responses((status = 200, body = ReportDetail), (status = 404, description = "There is no such report, or this server has no mill")),
+    responses((status = 200, body = ReportDetail), (status = 404, description = "There is no such report")),
 )]
 pub(super) async fn mill_report(
     FromState(state): FromState<State>,
@@ -57,7 +60,7 @@ pub(super) async fn mill_report(
     params(("id" = u64, Path, description = "The number of the report", example = 4711), ReportFile),
     responses(
         (status = 200, body = Vec<u8>, content_type = MEDIA_TYPE),
-        (status = 404, description = "There is no such report, its files are no longer in the store, or this server has no mill"),
+        (status = 404, description = "The report does not exist or its files are no longer in the store"),
     ),
 )]
 pub(super) async fn mill_report_file(

@@ -76,8 +76,10 @@ fn steps(known: &Known, now: Timestamp) -> Vec<Step> {
 fn deleted_in(known: &Known) -> Option<JobState> {
     let deleted = known.past.iter().rev().filter_map(moved).find(|(_, _, to)| *to == Some(JobState::Deleted));
     match deleted.and_then(|(_, from, _)| from) {
-        Some(JobState::Pending | JobState::Held) => Some(JobState::Pending),
-        Some(_) | None => known.job.last_successful.map(|last| JobState::failed_in(Some(last))),
+        Some(JobState::Held) => Some(JobState::Pending),
+        Some(JobState::Failed) => Some(JobState::failed_in(known.job.last_successful)),
+        Some(from) => Some(from),
+        None => known.job.last_successful.map(|last| JobState::failed_in(Some(last))),
     }
 }
 
@@ -158,7 +160,7 @@ mod tests {
         let job = Job {
             id: JobId::new(7),
             state: Some(state),
-            odd_status: "".into(),
+            status_text: "".into(),
             entered: Some(at(400)),
             status_version: 1,
             created: Some(at(0)),
@@ -248,6 +250,12 @@ mod tests {
         let last = Some(JobState::Downloading);
         let steps = Timeline::new(&known(JobState::Deleted, last, past), Vec::new(), at(1_000)).steps;
         assert_eq!((steps[0].class, steps[1].words), ("deleted", "not reached"));
+        // It failed before anything had succeeded; and behind what it had done before.
+        for (last, index) in [(None, 0), (Some(JobState::Estimating), 2)] {
+            let past = vec![moved(900, JobState::Failed, JobState::Deleted)];
+            let steps = Timeline::new(&known(JobState::Deleted, last, past), Vec::new(), at(1_000)).steps;
+            assert_eq!((steps[index].class, steps[index + 1].words), ("deleted", "not reached"), "{last:?}");
+        }
     }
 
     #[test]

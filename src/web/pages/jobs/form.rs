@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::mirror::find::{Direction, JobSort};
+use crate::mirror::find::{Direction, JobOrder};
 use crate::mirror::{ByState, CollectionFigures};
 use crate::views::jobs::JobFilter;
 use crate::views::page::Limit;
@@ -145,15 +145,15 @@ pub(in crate::web::pages) fn collections(state: &State) -> Vec<String> {
     names
 }
 
-fn sort_name(sort: JobSort) -> &'static str {
+fn sort_name(sort: JobOrder) -> &'static str {
     match sort {
-        JobSort::Unfinished => "unfinished first, then time in state",
-        JobSort::Entered => "time in state",
-        JobSort::Id => "job id",
-        JobSort::Priority => "priority",
-        JobSort::SpaceNeeded => "space needed",
-        JobSort::Retries => "retries",
-        JobSort::Batch => "batch",
+        JobOrder::Unfinished => "unfinished first, then time in state",
+        JobOrder::Entered => "time in state",
+        JobOrder::Id => "job id",
+        JobOrder::Priority => "priority",
+        JobOrder::SpaceNeeded => "space needed",
+        JobOrder::Retries => "retries",
+        JobOrder::Batch => "batch",
     }
 }
 

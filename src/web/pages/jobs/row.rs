@@ -43,7 +43,7 @@ pub(super) struct JobRow {
 
 impl JobRow {
     pub(super) fn new(item: &JobItem, root: &str, now: Timestamp) -> Self {
-        let (state, class) = state_tag::<JobState>(item.state, item.odd_status.as_deref());
+        let (state, class) = state_tag::<JobState>(item.state, item.status_text.as_deref());
         let batch = item.batch.clone().unwrap_or_default();
         let jobs = |name: &str, value: &str| address(&format!("{root}jobs"), &[(name.to_owned(), value.to_owned())]);
         Self {

@@ -10,8 +10,8 @@ use super::super::action::{see_other, with_status};
 use super::super::frame::Frame;
 use super::super::render;
 use super::{Fields, frame};
-use crate::actions::Source;
 use crate::actions::mill::MillActionKind;
+use crate::actions::{Role, Source};
 use crate::views::mill::{CheckFilter, CheckPlan, CheckScope, RequestedCheckItem};
 use crate::views::query::Parameters as _;
 use crate::views::show::{Moment, visible};
@@ -45,6 +45,8 @@ struct CheckPage {
     /// Why nothing was requested; empty where it was not tried.
     refused: String,
     may_check: bool,
+    /// The role that a check requires.
+    needed: Role,
     /// What is to be checked.
     name: String,
     takes: String,
@@ -163,9 +165,11 @@ impl CheckPage {
             (space, None) => format!("{}/{space}", plan.account),
             (space, Some(key)) => format!("{}/{space}/{key}", plan.account),
         };
-        let spaces = crate::mirror::words::counted(plan.spaces.len() as u64, "space", "spaces");
+        let spaces = crate::words::counted(plan.spaces.len() as u64, "space", "spaces");
+        let needed = MillActionKind::CheckContent.role();
         Self {
-            may_check: state.rights(who) >= MillActionKind::CheckContent.role(),
+            may_check: state.rights(who) >= needed,
+            needed,
             name: format!("{of} in {}", plan.store),
             takes: plan.words(),
             spaces: if scope.space.is_empty() { spaces } else { String::new() },

@@ -32,6 +32,8 @@ struct HeldPage {
     tasks: Vec<TaskRow>,
     next: String,
     may_decide: bool,
+    /// Who may, in a sentence: `an admin`.
+    decider: String,
 }
 
 /// `GET /mill/held`: what the brake holds.
@@ -74,12 +76,14 @@ impl HeldPage {
         let next = list
             .next
             .map(|after| address(&base, &HeldFilter { account, destination, after, limit: filter.limit }.pairs()));
+        let needed = MillActionKind::ReleaseTask.role();
         Ok(Self {
             groups: groups.collect(),
             tasks: list.tasks.iter().map(|task| TaskRow::new(task, &frame.root, now)).collect(),
             destination: list.destination,
             next: next.unwrap_or_default(),
-            may_decide: state.rights(who) >= MillActionKind::ReleaseTask.role(),
+            may_decide: state.rights(who) >= needed,
+            decider: needed.with_article(),
             refused,
             frame,
         })

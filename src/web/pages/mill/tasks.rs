@@ -1,4 +1,4 @@
-//! What the pages of tasks that wait for a person have in common: their rows, and what is decided about them.
+//! What the pages of tasks that wait for an operator have in common: their rows, and what is decided about them.
 
 use axum::http::StatusCode;
 use jiff::Timestamp;

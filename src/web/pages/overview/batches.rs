@@ -1,7 +1,5 @@
 //! The batches in progress.
 
-use jiff::Timestamp;
-
 use crate::views::overview::{BatchInProgress, Overview};
 use crate::views::show::{Count, counted};
 
@@ -32,17 +30,17 @@ pub(super) struct OverviewBatchRow {
 }
 
 impl Batches {
-    pub(super) fn new(overview: &Overview, now: Timestamp) -> Self {
+    pub(super) fn new(overview: &Overview) -> Self {
         let shown = overview.batches_in_progress.len() as u64;
         let more = overview.batches_in_progress_count.saturating_sub(shown);
         Self {
-            rows: overview.batches_in_progress.iter().map(|batch| row(batch, now)).collect(),
+            rows: overview.batches_in_progress.iter().map(row).collect(),
             more: if more > 0 { counted(more, "batch more", "batches more") } else { String::new() },
         }
     }
 }
 
-fn row(batch: &BatchInProgress, now: Timestamp) -> OverviewBatchRow {
+fn row(batch: &BatchInProgress) -> OverviewBatchRow {
     let deposit = [&batch.filename, &batch.title].into_iter().find(|text| !text.is_empty());
     let owner: Vec<&str> =
         [&*batch.collection, &*batch.submitter].into_iter().filter(|text| !text.is_empty()).collect();
@@ -71,6 +69,6 @@ fn row(batch: &BatchInProgress, now: Timestamp) -> OverviewBatchRow {
         text: text.join(", "),
         parts,
         outlook: batch.outlook.ends.clone(),
-        at: batch.outlook.instants(now),
+        at: batch.outlook.instants(),
     }
 }

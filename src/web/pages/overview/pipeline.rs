@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::mirror::words;
 use crate::views::overview::{Overview, StateFigures};
 use crate::views::show::{Ago, Count, Moment, Size, percent};
+use crate::words;
 
 /// Everything about jobs by state.
 #[derive(Debug)]

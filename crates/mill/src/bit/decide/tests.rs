@@ -1,5 +1,4 @@
-//! The table is stated here a second time: by which sources agree (`=`), differ (`!`) or say nothing of each other
-//! (`-`).
+//! The table is stated here a second time: by which sources agree (`=`), differ (`!`) or cannot be compared (`-`).
 
 use queuekeeper_store::{Algorithm, Digest};
 
@@ -149,8 +148,7 @@ const RECORD_UNREAD: &[(&str, &str)] = &[
     ("!uu", "error"),
 ];
 
-/// What the bytes are, by content to record, store to record, content to store; `2` may be repaired automatically, `2?`
-/// not.
+/// What the bytes are, by content to record, store to record, content to store; `2` is repaired automatically, `2?` not.
 const BYTES: &[(&str, &str)] = &[
     ("===", "read"),
     ("==-", "read"),
@@ -392,8 +390,7 @@ fn what_is_wrong_counts_after_a_second_reading_or_at_the_last_round() {
         ([GONE, X, X, X], "RREERREE"),
         ([NONE, Z, X, Y], "LRLRERER"),
     ] {
-        let sources = sources(of);
-        let found = looks.map(|look| match decide(&sources, look).next {
+        let found = looks.map(|look| match decide(&sources(of), look).next {
             Next::End => 'E',
             Next::Read => 'R',
             Next::Later => 'L',

@@ -29,7 +29,7 @@ async fn adopt(bit: &Bit, user: Option<&str>) -> (Adopted, Vec<String>) {
 }
 
 on_all! {
-    async fn what_another_copy_is_recorded_as_something_else_of_is_left_to_a_person(world: World) {
+    async fn what_another_copy_is_recorded_as_something_else_of_is_left_to_an_operator(world: World) {
         let limits = StoreLimits { proof: "read".parse().unwrap(), ..StoreLimits::default() };
         let bit = Bit::with_limits(&world, &limits, Some(&replica()));
         for key in ["same", "size", "bytes"] {

@@ -89,7 +89,7 @@ on_all! {
         }
     }
 
-    async fn damage_waits_for_a_person_where_nothing_is_configured(world: World) {
+    async fn damage_waits_for_an_operator_where_nothing_is_configured(world: World) {
         let checker = checker(&world, &StoreLimits::default());
         let damaged = find(&world, &checker, "a").await;
         let decided = process(&world, &checker, TaskKind::BitError).await.unwrap();

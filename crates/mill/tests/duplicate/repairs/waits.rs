@@ -60,7 +60,7 @@ on_all! {
         assert_is(&paused, WaitReason::Paused, "ada paused store", &resume, true);
         world.catalogue.resume(&scope).await.unwrap();
 
-        // A person's repair, that a stop does not concern.
+        // An operator's repair, that a stop does not concern.
         let error = world.catalogue.bit_error(&main(), &item("a")).await.unwrap().unwrap();
         let request = RemedyRequest { remedy: Remedy::RepairFromCopy, user: "ada", reason: "a test", source: None };
         let account = &asks.accounts["account1"];

@@ -43,7 +43,7 @@ fn each_limit_in_time_is_listed_with_its_fault_and_the_states_that_it_holds_for(
     );
     for (fault, limits) in [
         ("leaked_storage_lock", "- - 60"),
-        ("batch_without_end", "report - 299, processing - 14400"),
+        ("overdue_batch", "report - 299, processing - 14400"),
         ("contradicting_batch", "- - 299"),
         ("no_daemon", "- - 301"),
         ("held_collection_backlog", "- - 303"),

@@ -57,8 +57,14 @@ fn some_faults_are_repaired_for_some_items_only() {
         (Fault::UnloadableJob, "/jobs/jid0000000042", true),
     ];
     for (fault, item, is_written) in rows {
-        let kind = fault.repair_kind_of(&Path::parse(item));
+        let item = Path::parse(item);
+        let kind = fault.repair_kind_of(&item);
         assert_eq!(kind == Writes, is_written, "{fault} of {item}: {kind:?}");
+        // A fix is the same sentence wherever it is shown.
+        let fix = fault.fix_of(&item);
+        assert_eq!(fault.help(&item), (!is_written).then_some(fix), "{fault} of {item}");
+        assert_eq!(fix == fault.fix(), is_written, "{fault} of {item}: {fix}");
+        assert!(fix.starts_with(char::is_uppercase) && fix.ends_with('.'), "{fault} of {item}: {fix}");
     }
     let lock = Path::parse("/jobs/jid0000000042/lock");
     assert_eq!(Fault::LeakedLock.repair_kind_of(&lock), BreaksLock);
@@ -69,7 +75,7 @@ fn only_a_repair_that_writes_is_made_unattended() {
     for fault in Fault::ALL.into_iter().filter(|fault| fault.may_be_repaired_unattended()) {
         assert_eq!(fault.repair_kind(), Writes, "{fault}");
     }
-    let found = [Fault::OrphanEntry, Fault::UnloadableJob, Fault::LeakedLock, Fault::BatchWithoutEnd]
+    let found = [Fault::OrphanEntry, Fault::UnloadableJob, Fault::LeakedLock, Fault::OverdueBatch]
         .map(Fault::may_be_repaired_unattended);
     assert_eq!(found, [true, false, false, false]);
 }

@@ -181,7 +181,7 @@ pub(super) const CASES: &[Case] = &[
         &[],
     ),
     (
-        Fault::BatchWithoutEnd,
+        Fault::OverdueBatch,
         "/batches/bid0000000001",
         &[Set("/batches/bid0000000001/status", r#"{"status":"Failed"}"#)],
         &[
@@ -192,7 +192,7 @@ pub(super) const CASES: &[Case] = &[
     (Fault::DanglingUuid, "/batch-uuids/uuid-0", &[Set("/batch-uuids/uuid-0", "bid0000000000\n")], &[]),
     (Fault::DanglingUuid, "/batch-uuids/u9", &[Make("/batch-uuids/u9", "bid99999")], &[]),
     (
-        Fault::BatchWithoutEnd,
+        Fault::OverdueBatch,
         "/batches/bid0000000001",
         &[Set("/batches/bid0000000001/status", r#"{"status":"Completed"}"#)],
         &[
@@ -293,9 +293,9 @@ pub(super) const BEYOND_REPAIR: &[Beyond] = &[
             Make("/jobs/jid0000000050/lock", ""),
             Make("/jobs/states/pending/05-jid0000000050", ""),
         ],
-        "purge it by name",
+        "Purge it by name",
         &[],
     ),
-    ("/batches/bid0000000050", &[Make("/batches/bid0000000050", "")], "purge it by name", &[]),
-    ("/access/small/qid0000000050", &[Make("/access/small/qid0000000050", "")], "purge it by name", &[]),
+    ("/batches/bid0000000050", &[Make("/batches/bid0000000050", "")], "Purge it by name", &[]),
+    ("/access/small/qid0000000050", &[Make("/access/small/qid0000000050", "")], "Purge it by name", &[]),
 ];

@@ -7,8 +7,8 @@ fn there(path: &str, age: i64) -> (String, Option<String>, i64, Option<i64>) {
     (path.to_owned(), Some(String::new()), age, Some(1))
 }
 
-fn filter(order: LockOrder, age: Option<usize>) -> LockFilter {
-    LockFilter { kind: None, age, session: None, order }
+fn filter(order: LockOrder, age: Option<usize>) -> LockQuery {
+    LockQuery { kind: None, age, session: None, order }
 }
 
 /// Where the second page of two locks begins.
@@ -73,7 +73,7 @@ fn the_batches_with_the_most_jobs_and_with_the_most_failed_ones_come_first() {
     }
     let image = image(znodes);
     for (order, expected) in [(BatchOrder::Jobs, [2, 3, 1]), (BatchOrder::Failed, [3, 1, 2])] {
-        let page = |part: &Part| image.batch_page(&BatchFilter::default(), order, part, Offset::default()).unwrap();
+        let page = |part: &Part| image.batch_page(&BatchQuery::default(), order, part, Offset::default()).unwrap();
         let listed: Vec<_> = all(2, page).into_iter().map(|detail| detail.batch.id.number()).collect();
         assert_eq!(listed, expected, "{order:?}");
     }

@@ -1,4 +1,4 @@
-//! Figures and texts as people read them, in the sentences that the mirror makes and on the pages.
+//! Figures and texts as people read them, in sentences, on pages and in commands.
 
 use std::time::Duration;
 
@@ -153,6 +153,13 @@ mod tests {
         assert_eq!(counted(12_046, "job", "jobs"), "12,046 jobs");
         assert_eq!(session(-1, None), "0xffffffffffffffff");
         assert_eq!(session(0x1f, Some("10.0.0.5:40834")), "0x1f at 10.0.0.5:40834");
+    }
+
+    #[test]
+    fn an_instant_has_one_form_in_the_crates_that_cannot_share_it() {
+        let at = Timestamp::from_second(1_772_475_336).unwrap();
+        assert_eq!(moment(at), "2026-03-02 18:15:36 UTC");
+        assert_eq!(queuekeeper_store::time::moment(at), moment(at));
     }
 
     #[test]
