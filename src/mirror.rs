@@ -1,7 +1,8 @@
 //! The in-memory image of the queue and its read models; one writer, many readers.
 //!
 //! [`run`] sets one recursive watch on the tree, walks it once, and then reads only what events name. Readers hold a
-//! [`MirrorStore`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old it is.
+//! [`MirrorStore`] and see the image as it is: finished, at once, and with a [`Freshness`] that does not hide how old
+//! it is.
 
 mod addresses;
 mod bands;
@@ -41,7 +42,7 @@ mod watch;
 pub use addresses::AddressBook;
 pub use faults::{FaultFigures, FoundFault};
 pub use freshness::{Freshness, ServerClock};
-pub use history::{Flow, History, Pace, Point, Rates, StateFlow};
+pub use history::{Flow, HISTORY, History, Pace, Point, Rates, StateFlow};
 #[cfg(test)]
 pub(crate) use image::EXCHANGED_TOGETHER;
 pub use image::{Batch, Grant, Granted, Job, JobStanding, Lock, LockStat, Process, Request};

@@ -16,7 +16,7 @@ pub enum Role {
     /// Read.
     Viewer,
     /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair; and
-    /// withdraw a deposit, as its depositor may. Of the mill: have content checked, retry or drop dead letters, pause
+    /// withdraw a deposit, as its depositor may; and the assembly of objects as archives. Of the mill: have content checked, retry or drop dead letters, pause
     /// and resume work, stop automatic repairs, and resolve bit errors by repair, rewrite or drop.
     Operator,
     /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items. Of the mill: release or

@@ -1,5 +1,6 @@
 //! `queuekeeper faults`: what is broken in the tree.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use clap::Args;
@@ -140,6 +141,10 @@ impl FaultsArgs {
 fn show(list: &FaultList, screen: &mut Screen) {
     let now = Timestamp::now();
     let (mut before, mut has_one_fix) = (None, false);
+    let mut fixes = BTreeMap::new();
+    for found in &list.items {
+        fixes.entry(found.fault).or_insert_with(BTreeSet::new).insert(found.fix);
+    }
     for found in &list.items {
         if before != Some(found.fault) {
             if before.is_some() {
@@ -149,8 +154,7 @@ fn show(list: &FaultList, screen: &mut Screen) {
             let (title, items) = kind.map_or(("", 0), |kind| (kind.title, kind.count));
             screen.say(&format!("{title} ({}): {}", found.fault, count(items)));
             screen.beneath(found.effect);
-            let mut of_kind = list.items.iter().filter(|other| other.fault == found.fault);
-            has_one_fix = of_kind.all(|other| other.fix == found.fix);
+            has_one_fix = fixes.get(&found.fault).is_some_and(|fixes| fixes.len() == 1);
             if has_one_fix {
                 screen.beneath(&format!("Fix: {}", found.fix));
             }

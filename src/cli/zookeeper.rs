@@ -8,6 +8,7 @@ use super::UsageError;
 use crate::config::{PrometheusDuration, addresses};
 use crate::server::standalone::DataDirectory;
 use queuekeeper_zookeeper::acl::{AclError, parse};
+use queuekeeper_zookeeper::connect::DEFAULT_SESSION_TIMEOUT;
 use queuekeeper_zookeeper::{Auth, Config, ConfigError, Servers, Tls};
 
 /// Where ZooKeeper is by default.
@@ -30,7 +31,7 @@ pub struct ZooKeeperArgs {
 #[command(next_help_heading = "ZooKeeper")]
 pub(super) struct ConnectionArgs {
     /// The time without contact after which the server ends a session; 100ms to 1h
-    #[arg(long = "zookeeper.session-timeout", value_name = "DURATION", default_value = "10s")]
+    #[arg(long = "zookeeper.session-timeout", value_name = "DURATION", default_value_t = PrometheusDuration::from(DEFAULT_SESSION_TIMEOUT))]
     session_timeout: PrometheusDuration,
 
     /// The time without an answer after which another server is tried [default: two fifths of the session timeout]

@@ -27,7 +27,7 @@ pub(super) trait Person: Send + 'static {
 /// How long to wait for the last session to close.
 const CLOSE_LIMIT: Duration = Duration::from_millis(500);
 
-/// Lets an operator work until `shutdown`, with a new session after each error.
+/// Lets one of them work until `shutdown`, with a new session after each error.
 pub(super) async fn keep(mut person: impl Person, world: Arc<World>, shutdown: CancellationToken) {
     let mut session = None;
     let life = async {

@@ -28,8 +28,8 @@ pub enum Forecast {
 }
 
 impl Forecast {
-    /// Estimates when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and that
-    /// some of these have still to leave.
+    /// Estimates when a batch ends of which `left` jobs are left to do. `stopped` is a state that nothing leaves and
+    /// that some of these have still to leave.
     #[must_use]
     pub fn of(left: u64, held: u64, stopped: Option<JobState>, is_paused: bool, rates: Option<Rates>) -> Self {
         let rates = rates.unwrap_or_default();

@@ -16,7 +16,8 @@ const LEAST: SignedDuration = SignedDuration::from_secs(1);
 /// Within which our daemons let a job pass that may, on however busy a machine.
 const GRANTED_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 
-/// Diagnoses why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be seen.
+/// Diagnoses why nothing leaves a state, or that it flows. `volume` is the working storage; `None` where it cannot be
+/// seen.
 #[must_use]
 pub fn diagnose_state(state: &StateSituation, volume: Option<&Volume>, now: Timestamp) -> Diagnosis {
     if state.jobs == 0 {

@@ -29,11 +29,11 @@ use queuekeeper_queue::state::{JobState, State};
 const STEP_MS: i64 = 10_000;
 
 /// How far the record reaches back at most.
-const KEPT: Duration = Duration::from_hours(6);
+pub const HISTORY: Duration = Duration::from_hours(6);
 
 /// How many steps that is.
 #[expect(clippy::cast_possible_wrap, reason = "hours are few seconds")]
-const STEPS: i64 = KEPT.as_secs() as i64 * 1_000 / STEP_MS;
+const STEPS: i64 = HISTORY.as_secs() as i64 * 1_000 / STEP_MS;
 
 /// The record. Only the mirror's writer adds to it.
 #[derive(Debug, Default)]

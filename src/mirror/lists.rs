@@ -142,7 +142,7 @@ pub struct BatchDetail {
 
 /// Which access requests are listed: those that fit everything that is given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RequestFilter {
+pub struct RequestQuery {
     /// Of this queue.
     pub queue: Option<AccessQueue>,
     /// In this state; `Some(None)` for those in none that we know.

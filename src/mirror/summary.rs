@@ -212,7 +212,8 @@ pub struct Summary {
     pub retries_max: u64,
     /// Jobs by number of retries: 0, 1, 2, and 3 or more.
     pub by_retries: [u64; 4],
-    /// Jobs in Provisioning that need more than the space given to [`super::MirrorStore::summary`]; 0 where none was given.
+    /// Jobs in Provisioning that need more than the space given to [`super::MirrorStore::summary`]; 0 where none was
+    /// given.
     pub waiting_for_space: u64,
     /// Workers of our own daemons that take the jobs of each state, in the processes that say so.
     pub workers: ByState<JobState, u64>,

@@ -10,7 +10,7 @@ use super::page::PageQuery;
 use super::parameter::{AgeBand, OneOf, SearchFor};
 use super::{Source, session_text};
 use crate::actions::access::MadeRequest;
-use crate::mirror::lists::{Page, RequestFilter, RequestOrder};
+use crate::mirror::lists::{Page, RequestOrder, RequestQuery};
 use crate::mirror::{Request, state_label};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::AccessState;
@@ -65,7 +65,7 @@ impl Source<'_> {
         now: Timestamp,
     ) -> Result<AccessList, ViewError> {
         let AccessFilter { queue, state, age, text, sort } = filter;
-        let wanted = RequestFilter {
+        let wanted = RequestQuery {
             queue: queue.map(|queue| queue.0),
             state: state.map(|state| state.0),
             age: age.map(|age| age.0.0),

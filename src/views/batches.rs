@@ -1,6 +1,6 @@
 //! Batches: lists and details.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, Unit};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -156,10 +156,12 @@ impl Outlook {
         }
     }
 
-    /// When it ends by the clock, `at` one instant or `between` two; empty if that is not known.
+    /// When it ends by the clock, `at` one instant or `between` two, to the minute: an estimate is no more exact, and
+    /// the passing of time alone would change it each second. Empty if that is not known.
     pub(crate) fn instants(&self) -> String {
         let Some((soonest, latest)) = self.ends_soonest.zip(self.ends_latest) else { return String::new() };
-        let (from, to) = (moment(soonest), moment(latest));
+        let to_minute = |instant: Timestamp| moment(instant.round(Unit::Minute).unwrap_or(instant));
+        let (from, to) = (to_minute(soonest), to_minute(latest));
         if from == to { format!("at {to}") } else { format!("between {from} and {to}") }
     }
 }
@@ -241,5 +243,25 @@ impl BatchStanding {
             history_more_jobs: more_jobs,
             address,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn an_estimate_is_to_the_minute_and_the_same_while_that_lasts() {
+        let at = |second: i64| Timestamp::from_second(1_772_475_300 + second).unwrap();
+        let instants = |forecast, second| Outlook::new(forecast, None, at(second)).instants();
+        let (soonest, latest) = (Duration::from_mins(12), Duration::from_mins(40));
+        let between = "between 2026-03-02 18:27:00 UTC and 2026-03-02 18:55:00 UTC";
+        for second in [0, 10, 29] {
+            assert_eq!(instants(Forecast::Ends(soonest, latest), second), between);
+            assert_eq!(instants(Forecast::Ends(soonest, soonest), second), "at 2026-03-02 18:27:00 UTC");
+        }
+        assert_eq!(instants(Forecast::Unknown, 0), "");
     }
 }

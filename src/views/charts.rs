@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Source;
 use super::parameter::{OneOf, labelled};
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::{ByState, Point};
+use crate::mirror::{ByState, HISTORY, Point};
 use crate::prometheus::{self, NoAnswer, Prometheus};
 use queuekeeper_queue::state::{JobState, State};
 
@@ -165,9 +165,6 @@ pub(crate) enum Range {
 impl Range {
     const ALL: [Self; 6] = [Self::Minutes15, Self::Hour, Self::Hours6, Self::Day, Self::Week, Self::Days30];
 
-    /// As long as the mirror's record reaches back.
-    const LONGEST_KEPT: Self = Self::Hours6;
-
     fn label(self) -> &'static str {
         match self {
             Self::Minutes15 => "15m",
@@ -216,13 +213,13 @@ impl Range {
 
     /// Whether the mirror has it.
     pub(crate) fn is_kept(self) -> bool {
-        self.length() <= Self::LONGEST_KEPT.length()
+        self.length() <= HISTORY
     }
 
     /// The title of the longest one that the mirror's record covers, and the labels of all that it covers.
     pub(crate) fn kept() -> (&'static str, Vec<&'static str>) {
-        let kept = Self::ALL.into_iter().filter(|range| range.is_kept());
-        (Self::LONGEST_KEPT.title(), kept.map(Self::label).collect())
+        let kept: Vec<_> = Self::ALL.into_iter().filter(|range| range.is_kept()).collect();
+        (kept.last().map_or("", |longest| longest.title()), kept.into_iter().map(Self::label).collect())
     }
 }
 

@@ -182,8 +182,14 @@ async fn a_key_of_an_action_that_was_refused_can_be_used_again() {
     let again = keyed(action(ActionKind::Release)).await.unwrap();
     assert_eq!(again.outcome.unwrap().after.as_deref(), Some("pending"));
     assert_eq!(world.json("/jobs/jid0000000001/status").await["status"], "Pending");
+}
 
-    // What a new priority changes is the priority.
+#[tokio::test]
+async fn what_a_new_priority_changes_is_the_priority() {
+    let mut nodes = base();
+    nodes.extend(job(1, "Pending"));
+    let world = World::new(&borrowed(&nodes)).await;
+    let served = Served::over(&world);
     let requested = ActionParameters { priority: Priority::new(7), ..ActionParameters::default() };
     let requested = with(ActionKind::SetPriority, Target::Job(JobId::new(1)), requested);
     let prepared = served.actions.plan(&requested, &actor(Role::Admin), "sooner", now()).await.unwrap();

@@ -57,7 +57,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     program::run(home, &["check-config", &file]).await.is(0, &[shown]);
     command(home, "mill queues")
         .await
-        .is(1, &["one has no policy, so nothing of it is copied: duplication-accounts.json"]);
+        .is(1, &["one has no policy, so none of its content is copied: duplication-accounts.json"]);
     fs::write(home.join("policies/duplication-accounts.json"), r#"["one"]"#).unwrap();
     let policy = home.join("policies/one-duplication-policy.json");
     fs::write(&policy, POLICY.replace("\"2\"", "\"7\"")).unwrap();

@@ -149,7 +149,9 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     let pages = Pages { base, http: reqwest::Client::builder().redirect(Policy::none()).build().unwrap() };
 
     // A policy is made on the page: first what it would do, then the files that Mill reads.
-    pages.get("/mill", &["one has no policy, so nothing of it is copied", "No worker process has reported"]).await;
+    pages
+        .get("/mill", &["one has no policy, so none of its content is copied", "No worker process has reported"])
+        .await;
     let change = [("change", "defaults"), ("pair", "1>2")];
     assert_eq!(pages.ask("oscar", "/mill/policies/one/plan", Some(&change)).await.0, 403);
     let (code, plan) = pages.ask("ada", "/mill/policies/one/plan", Some(&change)).await;

@@ -243,7 +243,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     assert!(screen.contains("\r\x1b[Kone/main/theses/b/c: content damaged\r\n"), "{screen:?}");
     command(home, "catalogue check").await.is(0, &["no problems found"]);
 
-    // What is wrong waits for a person, which is said where people look.
+    // What is wrong waits for an operator, which is said where people look.
     command(home, "mill queues").await.is(1, &["A copy differs from its records: it has a bit error"]);
     decide(home).await;
     let list = home.join("list");

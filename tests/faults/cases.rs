@@ -47,7 +47,8 @@ async fn each_fault_is_named_with_its_nodes_and_goes_when_it_is_repaired() {
             assert!(found.since.duration_since(before).as_secs_f64() > -1.0 && found.since <= Timestamp::now());
             assert_eq!(found.effect, found.fault.effect());
             // A fault of several forms has a fix for each.
-            let has_forms = [Fault::OverdueBatch, Fault::ContradictingBatch].contains(&found.fault);
+            let forms = [Fault::OverdueBatch, Fault::ContradictingBatch, Fault::UnfinishedCreation];
+            let has_forms = forms.contains(&found.fault);
             let is_of_item = found.fix == found.fault.fix_of(&found.item);
             assert!(is_of_item || has_forms && found.fix.ends_with('.'), "{found:?}");
             assert!(found.how.ends_with('.'));

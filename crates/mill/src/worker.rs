@@ -1,8 +1,8 @@
 //! Workers: they take tasks, have them processed, and come to an end with them.
 
 mod lease;
-mod order;
 mod stop;
+mod take_order;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 pub use lease::{Lease, Times};
-use order::Order;
 pub(crate) use stop::{CHANGING, Stop};
+use take_order::TakeOrder;
 
 use crate::metrics::MillMetrics;
 
@@ -115,7 +115,7 @@ impl Workers {
         let ender = tokio::spawn(Arc::clone(&workers).end_all(to_end));
         let mut running = JoinSet::new();
         let give_back = CancellationToken::new();
-        let mut order = Order::new(workers.queues.clone(), workers.accounts.clone());
+        let mut order = TakeOrder::new(workers.queues.clone(), workers.accounts.clone());
         let mut wait = workers.times.shortest_wait;
         let mut has_more = false;
         while !stop.is_cancelled() {
@@ -170,7 +170,7 @@ impl Workers {
 
     /// The next tasks, at most so many. Queues are looked at before anything is taken from them: most of them are
     /// empty.
-    async fn take(&self, order: &mut Order, limit: usize) -> Found {
+    async fn take(&self, order: &mut TakeOrder, limit: usize) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut first: Option<Duration> = None;

@@ -32,7 +32,7 @@ def figures():
         ),
         stat(
             "Overdue batches",
-            "Batches whose jobs are finished while their report is still due: their depositors get no report. Check that the batch daemon is running.",
+            "Batches whose report, cleanup or creation of jobs is overdue. Check that the batch daemon is running.",
             top("merritt_faults", 'fault="overdue_batch"'),
             "short",
             thresholds=steps((None, GREEN), (1, RED)),

@@ -9,8 +9,7 @@ use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{ForecastItem, Mill, MillOverview, ProducerItem};
 use crate::views::show::Ago;
-use crate::words::moment;
-use crate::words::{counted, size};
+use crate::words::{counted, moment, size};
 
 /// Show the queues, the loops and the workers, and what is stalled
 ///

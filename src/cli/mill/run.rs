@@ -48,7 +48,7 @@ pub(super) struct RunArgs {
     queues: Vec<TaskQueue>,
 
     /// The loops that this process may lead: copies, checks of all content, counts of spaces
-    #[arg(long, value_name = "PRODUCER", value_delimiter = ',', default_value = "duplication,bit,stats")]
+    #[arg(long, value_name = "PRODUCER", value_delimiter = ',', default_value = DEFAULT_LOOPS.as_str())]
     produce: Vec<LoopName>,
 
     #[command(flatten)]
@@ -108,6 +108,12 @@ enum LoopName {
     Bit,
     Stats,
 }
+
+/// The default of `--produce`, all of them, as it would be written.
+static DEFAULT_LOOPS: LazyLock<String> = LazyLock::new(|| {
+    let names = LoopName::value_variants().iter().filter_map(LoopName::to_possible_value);
+    names.map(|name| name.get_name().to_owned()).collect::<Vec<_>>().join(",")
+});
 
 /// The short help of `--queues`.
 const OF_QUEUES: &str =

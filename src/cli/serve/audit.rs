@@ -19,7 +19,7 @@ pub(super) struct AuditArgs {
     #[arg(
         long = "audit.size",
         value_name = "MIB",
-        default_value_t = 64,
+        default_value_t = Rotation::default().size_bytes >> 20,
         value_parser = clap::value_parser!(u64).range(1..=65_536)
     )]
     size: u64,
@@ -28,7 +28,7 @@ pub(super) struct AuditArgs {
     #[arg(
         long = "audit.files",
         value_name = "NUMBER",
-        default_value_t = 10,
+        default_value_t = Rotation::default().files,
         value_parser = clap::value_parser!(u32).range(1..=1_000)
     )]
     files: u32,

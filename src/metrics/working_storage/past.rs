@@ -6,12 +6,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Space;
+use crate::mirror::HISTORY;
 
 /// How often a sample is kept at most, in milliseconds.
 const STEP_MS: i64 = 10_000;
 
-/// How far back they reach, in milliseconds.
-const KEPT_MS: i64 = 6 * 3_600_000;
+/// How far back they reach, in milliseconds: as far as the figures of the mirror.
+#[expect(clippy::cast_possible_wrap, reason = "hours are few seconds")]
+const KEPT_MS: i64 = HISTORY.as_secs() as i64 * 1_000;
 
 /// The samples, oldest first: when, in milliseconds since 1970, and the used part of the volume, 0 to 1.
 #[derive(Debug, Default)]

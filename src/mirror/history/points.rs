@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::step::{Figures, STATES, Step, index};
-use super::{KEPT, Record, STEP_MS, STEPS, begin, number};
+use super::{HISTORY, Record, STEP_MS, STEPS, begin, number};
 use crate::mirror::summary::ByState;
 use queuekeeper_queue::state::{JobState, State};
 
@@ -49,7 +49,7 @@ impl Record {
     /// The last `window`, or all that is kept, in at most so many points. Points lie at fixed instants, so that a curve
     /// moves on as a whole and does not shimmer.
     pub(in crate::mirror) fn points(&self, now: Timestamp, window: Duration, most: usize) -> History {
-        let steps = i64::try_from(window.min(KEPT).as_millis()).unwrap_or(i64::MAX) / STEP_MS;
+        let steps = i64::try_from(window.min(HISTORY).as_millis()).unwrap_or(i64::MAX) / STEP_MS;
         let steps = steps.clamp(1, STEPS);
         let most = i64::try_from(most).unwrap_or(STEPS).clamp(1, STEPS);
         let width = steps.div_euclid(most) + i64::from(steps.rem_euclid(most) > 0);

@@ -232,7 +232,7 @@ fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
     assert_eq!((history.points.len(), history.step), (360, Duration::from_mins(1)));
     assert!(history.points.iter().all(Option::is_some));
     for most in [1, 7, 359, 1_000, 100_000] {
-        let history = record.points(now, KEPT, most);
+        let history = record.points(now, HISTORY, most);
         assert!(history.points.len() <= most && history.points.len() <= 2_160, "{most}");
         let sum: f64 = history.points.iter().flatten().map(|point| point.completed_per_second).sum();
         assert!(sum / history.points.len() as f64 > 0.09, "{most}");
@@ -246,7 +246,7 @@ fn it_keeps_six_hours_and_no_more_whatever_the_clock_does() {
     assert_eq!(record.steps.len(), 1);
     record.sample(sample(2), Timestamp::MIN);
     assert_eq!(record.steps.len(), 1);
-    let _ = (flow(&record), record.points(Timestamp::MAX, KEPT, 360), record.points(Timestamp::MIN, KEPT, 360));
+    let _ = (flow(&record), record.points(Timestamp::MAX, HISTORY, 360), record.points(Timestamp::MIN, HISTORY, 360));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::mirror::faults::FoundFault;
 use crate::mirror::image::{Batch, Image, JobStanding, NAMED, Request};
 use crate::mirror::lists::{
     BatchDetail, BatchOrder, BatchQuery, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockQuery,
-    RequestFilter, RequestOrder, SessionLocks,
+    RequestOrder, RequestQuery, SessionLocks,
 };
 use crate::mirror::page::{ListError, Page, Part};
 use queuekeeper_queue::fault::Fault;
@@ -27,11 +27,11 @@ impl MirrorStore {
     /// Before the first walk, and for a cursor that is none of this list in this order.
     pub fn batch_list(
         &self,
-        filter: &BatchQuery,
+        query: &BatchQuery,
         order: BatchOrder,
         part: &Part,
     ) -> Result<Page<BatchDetail>, ListError> {
-        let page = self.read(|image, offset| image.batch_page(filter, order, part, offset));
+        let page = self.read(|image, offset| image.batch_page(query, order, part, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
@@ -96,12 +96,12 @@ impl MirrorStore {
     /// Before the first walk, and for a cursor that is none of this list in this order.
     pub fn request_list(
         &self,
-        filter: &RequestFilter,
+        query: &RequestQuery,
         order: RequestOrder,
         part: &Part,
         now: Timestamp,
     ) -> Result<Page<Request>, ListError> {
-        let page = self.read(|image, offset| image.request_page(filter, order, part, now, offset));
+        let page = self.read(|image, offset| image.request_page(query, order, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
 
@@ -109,8 +109,8 @@ impl MirrorStore {
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.
-    pub fn lock_list(&self, filter: LockQuery, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
-        let page = self.read(|image, offset| image.lock_page(filter, part, now, offset));
+    pub fn lock_list(&self, query: LockQuery, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
+        let page = self.read(|image, offset| image.lock_page(query, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
 

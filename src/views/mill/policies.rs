@@ -34,7 +34,7 @@ pub(crate) struct PolicyDetail {
     /// The version that a change refers to; null if it cannot be changed here, because the list of accounts cannot be
     /// read.
     pub(crate) version: Option<String>,
-    /// Whether it is in the list of accounts; otherwise, nothing of it is copied.
+    /// Whether it is in the list of accounts; otherwise, none of its content is copied.
     pub(crate) is_listed: bool,
     /// The policy in its file; null if that cannot be used.
     pub(crate) file: Option<PolicyText>,

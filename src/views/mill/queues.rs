@@ -303,7 +303,7 @@ impl Mill {
                     }
                 }
                 Err(error) => {
-                    problems.push(format!("Account {name} has no policy, so nothing of it is copied: {error}."));
+                    problems.push(format!("Account {name} has no policy, so none of its content is copied: {error}."));
                 }
             }
         }

@@ -206,7 +206,7 @@ fn faults<'a>(
         shown.count > 0 && !is_listed
     });
     let fix = |fault: Fault, count: u64| {
-        let alone = fixes.iter().find(|(of, _)| *of == fault && count == 1).map(|(_, fix)| *fix);
+        let alone = fixes.iter().find(|(of, _)| *of == fault).filter(|_| count == 1).map(|(_, fix)| *fix);
         alone.unwrap_or_else(|| fault.fix()).to_owned()
     };
     shown.map(move |(fault, shown)| Attention {

@@ -123,7 +123,7 @@ pub(super) struct PreconditionBody {
     plan: Option<String>,
 }
 
-/// Why a frozen list is executed.
+/// Why it is requested.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReasonBody {

@@ -143,7 +143,7 @@ const COMMON: [Common; 9] = [
 const SHARED: [Shared; 3] = [
     Shared {
         status: "400",
-        when: "the reason is missing or not valid",
+        when: "the body or its reason is not valid",
         is_added: true,
         of: |shape| shape.has_reason(),
     },
@@ -324,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_with_a_reason_describes_once_that_it_may_be_missing() {
+    fn every_operation_with_a_reason_describes_once_that_it_may_not_be_valid() {
         let document = served();
         let mut checked = 0;
         for (path, operation) in operations(&document) {
             let when = described(&document, operation, "400").to_lowercase();
             let times = usize::from(has_reason(&document, &operation["requestBody"]));
             assert_eq!(when.matches("reason").count(), times, "{path}: {when}");
-            assert_eq!(when.matches("the reason is missing or not valid").count(), times, "{path}: {when}");
+            assert_eq!(when.matches("the body or its reason is not valid").count(), times, "{path}: {when}");
             checked += times;
         }
         assert!(checked >= 16, "{checked}");
@@ -341,17 +341,17 @@ mod tests {
     fn what_operations_share_is_added_to_what_their_handlers_describe() {
         let document = served();
         for (path, status, when) in [
-            ("/mill/pause", "400", "Neither an account nor a store is named, or the reason is missing or not valid"),
+            ("/mill/pause", "400", "Neither an account nor a store is named, or the body or its reason is not valid"),
             ("/mill/pause", "404", "There is no such account or store, or this server has no mill"),
             ("/mill/resume", "404", "This server has no mill"),
-            ("/mill/repairs/stop", "400", "The reason is missing or not valid"),
+            ("/mill/repairs/stop", "400", "The body or its reason is not valid"),
             ("/mill/repairs/stop", "503", "The catalogue or the audit file cannot be written; nothing was done"),
             // Its files are written one after the other.
             ("/mill/policies/{account}", "503", "A policy file, the catalogue or the audit file cannot be written"),
             // It writes nothing.
             ("/mill/policies/{account}/plan", "503", "The queue has not been read yet, or the server is overloaded"),
-            ("/rules/pause", "400", "The reason is missing or not valid"),
-            ("/deposits/{id}/withdraw", "400", "The reason is missing or not valid"),
+            ("/rules/pause", "400", "The body or its reason is not valid"),
+            ("/deposits/{id}/withdraw", "400", "The body or its reason is not valid"),
         ] {
             let operation = &document["paths"][format!("{PREFIX}{path}")]["post"];
             assert_eq!(described(&document, operation, status), when, "{path}");

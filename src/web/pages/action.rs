@@ -16,6 +16,7 @@ use crate::actions::{
     AcceptedParameter, Action, ActionKind, ActionParameters, Actor, Parameter, Precondition, Prepared, Reason, Refusal,
     Source, Target, action_parameters,
 };
+use crate::mirror::state_label;
 use crate::views::actions::plan_text;
 use crate::views::show::{Count, Shown, counted, shown, visible};
 use crate::web::actions::{ActionRequest, action_kind, plan, target};
@@ -24,6 +25,7 @@ use crate::web::http::params::{Params, Sent};
 use crate::web::http::problem::{HasMessage, Problem};
 use crate::web::http::query::{Pairs, address, given, refuse};
 use crate::web::state::State;
+use queuekeeper_queue::state::JobState;
 
 mod names;
 
@@ -311,7 +313,9 @@ fn section(target: &Target) -> Section {
 impl RefusalNotice {
     fn new(refusal: Refusal, was_requested: bool) -> Self {
         let state = match &refusal {
-            Refusal::Conflict { state: Some(state), .. } => state_name(state),
+            Refusal::Conflict { state: Some(state), .. } if *state != state_label::<JobState>(None) => {
+                state_name(state)
+            }
             _ => String::new(),
         };
         let title = match (&refusal, was_requested) {
@@ -321,7 +325,7 @@ impl RefusalNotice {
             (_, false) => "This cannot be done now",
         };
         let text = visible(&Problem::from(refusal).detail);
-        let state = if text.contains(&state) { String::new() } else { state };
+        let state = if text.contains(&format!(" is {state}")) { String::new() } else { state };
         Self { title, text, state }
     }
 }
@@ -346,5 +350,26 @@ impl Plan {
             precondition: prepared.precondition,
             warnings: prepared.warnings.iter().map(|warning| visible(warning)).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_shows_the_state_that_its_text_does_not_name() {
+        let shown = |why: &str, state| {
+            let refusal = Refusal::Conflict { why: why.to_owned(), state, version: None };
+            RefusalNotice::new(refusal, false).state
+        };
+        assert_eq!(
+            shown("jid0000000001 is locked by session 0x1f; nothing was done", Some("downloading")),
+            "Downloading"
+        );
+        assert_eq!(shown("a job has left Pending; nothing was done", Some("pending")), "Pending");
+        assert_eq!(shown("jid0000000001 is Failed: it cannot be released; nothing was done", Some("failed")), "");
+        assert_eq!(shown("jid0000000001 is in an unknown state now; nothing was done", Some("other")), "");
+        assert_eq!(shown("the queue ingest is not paused; nothing was done", None), "");
     }
 }

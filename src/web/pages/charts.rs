@@ -120,8 +120,8 @@ async fn drawn(
     let Some(prometheus) = state.prometheus() else {
         let (longest, ranges) = Range::kept();
         let why = format!(
-            "The mirror has the last {longest} only. Set --prometheus.url to show more, or choose {}.",
-            ranges.join(" or ")
+            "The mirror has the last {longest} only. Set --prometheus.url to show more, or choose one of {}.",
+            ranges.join(", ")
         );
         return Err(Problem::bad(why));
     };

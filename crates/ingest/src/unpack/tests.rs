@@ -46,7 +46,7 @@ impl Fixture {
         std::fs::read(self.directory.path().join("producer").join(name)).unwrap()
     }
 
-    /// What lies beside the file_root: nothing may get there.
+    /// What lies beside the directory: nothing may get there.
     fn beside(&self) -> Vec<String> {
         let all = std::fs::read_dir(self.directory.path()).unwrap();
         let mut names: Vec<_> = all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();

@@ -140,7 +140,9 @@ fn detect_end(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     if is_begun && state.is_worked_on() && !batch.is_given_back {
         let how = "It was acquired and has no batch-processing: the daemon that creates its jobs ended before that.";
         let nodes = || vec![batch.node(BatchNode::States), folder.clone()];
-        sink(by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes));
+        let fix = Some("Repair it: its empty states are removed, so that a daemon acquires it again.");
+        let finding = by_shape(Fault::UnfinishedCreation, how, limits.creation, batch.hint(), &nodes);
+        sink(FaultFinding { fix, ..finding });
     }
     let is_over = matches!(state, BatchState::Completed | BatchState::Failed | BatchState::Deleted);
     if is_over && processing.is_none() && !batch.is_withdrawn {

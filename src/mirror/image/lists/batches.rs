@@ -15,20 +15,20 @@ impl Image {
     /// A page of the batches that fit a filter.
     pub(in crate::mirror) fn batch_page(
         &self,
-        filter: &BatchQuery,
+        query: &BatchQuery,
         order: BatchOrder,
         part: &Part,
         offset: Offset,
     ) -> Result<Page<BatchDetail>, InvalidCursor> {
         let mut picker = Picker::<(Rank, u32)>::new(part.key(order.label())?, part.size);
-        let folded = filter.text.as_ref().map(|text| text.to_lowercase());
+        let folded = query.text.as_ref().map(|text| text.to_lowercase());
         let mut offer = |batch: BatchId, entry: &Entry| {
-            let is_of = filter.collection.as_ref().is_none_or(|collection| **collection == *entry.collection);
+            let is_of = query.collection.as_ref().is_none_or(|collection| **collection == *entry.collection);
             if is_of && folded.as_ref().is_none_or(|text| has_text(batch, entry, text)) {
                 picker.offer((rank(batch, entry, order), batch.number()));
             }
         };
-        if let Some(state) = filter.state {
+        if let Some(state) = query.state {
             for (_, batch) in self.batches.entered.get(state) {
                 self.batches.get(*batch).inspect(|entry| offer(*batch, entry));
             }

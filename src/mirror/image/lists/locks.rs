@@ -109,21 +109,21 @@ impl Image {
     /// A page of the locks that fit a filter.
     pub(in crate::mirror) fn lock_page(
         &self,
-        filter: LockQuery,
+        query: LockQuery,
         part: &Part,
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<ListedLock>, InvalidCursor> {
-        let order = filter.order;
+        let order = query.order;
         let after: Option<Key> = part.key(&name(order))?;
         let from = after.as_ref().map(|(rank, ..)| *rank);
-        let created = began(filter.age, now, offset);
+        let created = began(query.age, now, offset);
         let mut picking = Picking { picker: Picker::new(after, part.size), created, order, from, total: 0, skipped: 0 };
-        let is_in_order = matches!(order, LockOrder::Oldest | LockOrder::Newest) && filter.session.is_none();
-        for kind in LockKind::ALL.into_iter().filter(|kind| filter.kind.is_none_or(|wanted| wanted == *kind)) {
+        let is_in_order = matches!(order, LockOrder::Oldest | LockOrder::Newest) && query.session.is_none();
+        for kind in LockKind::ALL.into_iter().filter(|kind| query.kind.is_none_or(|wanted| wanted == *kind)) {
             match kind {
                 kind if !is_in_order || matches!(kind, LockKind::Batch | LockKind::Access) => {
-                    self.locks_of(kind, filter.session).for_each(|lock| picking.one(kind, lock));
+                    self.locks_of(kind, query.session).for_each(|lock| picking.one(kind, lock));
                 }
                 LockKind::Job => {
                     let path = |row| Some(Path::JobNode(self.jobs.at(row).id(), JobNode::Lock));

@@ -7,7 +7,7 @@ use crate::mirror::clock::Offset;
 use crate::mirror::image::figures::is_final;
 use crate::mirror::image::requests::Entry;
 use crate::mirror::image::{Image, Request};
-use crate::mirror::lists::{RequestFilter, RequestOrder};
+use crate::mirror::lists::{RequestOrder, RequestQuery};
 use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::AccessQueue;
@@ -16,21 +16,21 @@ impl Image {
     /// A page of the access requests that fit a filter.
     pub(in crate::mirror) fn request_page(
         &self,
-        filter: &RequestFilter,
+        query: &RequestQuery,
         order: RequestOrder,
         part: &Part,
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<Request>, InvalidCursor> {
         let mut picker = Picker::<(Rank, usize, u32)>::new(part.key(order.label())?, part.size);
-        let folded = filter.text.as_ref().map(|text| text.to_lowercase());
-        let began = began(filter.age, now, offset);
+        let folded = query.text.as_ref().map(|text| text.to_lowercase());
+        let began = began(query.age, now, offset);
         for (at, queue) in AccessQueue::ALL.iter().enumerate() {
-            if filter.queue.is_some_and(|wanted| wanted != *queue) {
+            if query.queue.is_some_and(|wanted| wanted != *queue) {
                 continue;
             }
             for (id, entry) in self.access.queue(*queue).iter() {
-                let is_in = filter.state.is_none_or(|state| state == entry.item.state);
+                let is_in = query.state.is_none_or(|state| state == entry.item.state);
                 if is_in
                     && began.contains(&entry.item.entered_ms)
                     && folded.as_ref().is_none_or(|text| has_text(id, entry, text))

@@ -10,7 +10,7 @@ use zookeeper_client::Stat;
 
 use super::*;
 use crate::mirror::image::{FaultQuery, Image};
-use crate::mirror::lists::{BatchOrder, BatchQuery, FaultOrder, LockOrder, LockQuery, RequestFilter, RequestOrder};
+use crate::mirror::lists::{BatchOrder, BatchQuery, FaultOrder, LockOrder, LockQuery, RequestOrder, RequestQuery};
 use crate::mirror::page::{Page, Part};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
@@ -205,7 +205,7 @@ proptest! {
         size in 1usize..6,
     ) {
         let image = image(znodes);
-        let filter = RequestFilter { queue, state, age, text: text.map(Into::into) };
+        let filter = RequestQuery { queue, state, age, text: text.map(Into::into) };
         let listed = all(size, |part| image.request_page(&filter, order, part, now(), Offset::default()).unwrap());
         let mut plain = image.requests(Offset::default());
         plain.retain(|request| {

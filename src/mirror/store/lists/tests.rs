@@ -74,7 +74,7 @@ fn a_reader_gets_the_items_of_each_list() {
     let batches = store.batch_list(&BatchQuery::default(), BatchOrder::Oldest, &ALL).unwrap();
     let ids: Vec<_> = batches.items.iter().map(|detail| detail.batch.id.number()).collect();
     assert_eq!((ids, batches.total), (vec![1, 3, 4, 5], 4));
-    let requests = store.request_list(&RequestFilter::default(), RequestOrder::Oldest, &ALL, now()).unwrap();
+    let requests = store.request_list(&RequestQuery::default(), RequestOrder::Oldest, &ALL, now()).unwrap();
     assert_eq!(requests.items.iter().map(|request| &*request.token).collect::<Vec<_>>(), ["T"]);
     assert_eq!(requests.items[0].queue, AccessQueue::Small);
     let locks = store.lock_list(LockQuery::default(), &ALL, now()).unwrap();
@@ -125,7 +125,7 @@ fn a_reader_gets_what_is_known_of_one_item() {
 fn a_reader_gets_nothing_before_the_first_walk() {
     let store = Writer::new().store();
     assert_eq!(store.batch_list(&BatchQuery::default(), BatchOrder::Oldest, &ALL), Err(ListError::NoImage));
-    let requests = store.request_list(&RequestFilter::default(), RequestOrder::Oldest, &ALL, now());
+    let requests = store.request_list(&RequestQuery::default(), RequestOrder::Oldest, &ALL, now());
     assert_eq!(requests, Err(ListError::NoImage));
     assert_eq!(store.lock_list(LockQuery::default(), &ALL, now()), Err(ListError::NoImage));
     assert_eq!(store.failures(FailureOrder::Largest, &ALL), Err(ListError::NoImage));

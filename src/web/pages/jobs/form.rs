@@ -19,8 +19,8 @@ use queuekeeper_queue::state::{JobState, State as _};
 /// How many collections are offered; any other can be typed.
 const COLLECTIONS: usize = 200;
 
-/// The ages that are offered.
-const AGES: [&str; 7] = ["1m", "10m", "1h", "6h", "1d", "7d", "30d"];
+/// The ages that are offered, as a chosen one is displayed.
+const AGES: [&str; 7] = ["1m", "10m", "1h", "6h", "1d", "1w", "30d"];
 
 /// What the form shows.
 #[derive(Debug)]
@@ -203,5 +203,18 @@ pub(super) fn said(name: &str, value: &str) -> String {
         }
         "group" => format!("in the failure group {value}"),
         other => format!("{} {value}", other.replace('_', " ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::PrometheusDuration;
+
+    #[test]
+    fn an_age_that_is_offered_is_displayed_as_it_is_offered_once_it_is_chosen() {
+        for age in AGES {
+            assert_eq!(age.parse::<PrometheusDuration>().unwrap().to_string(), age);
+        }
     }
 }

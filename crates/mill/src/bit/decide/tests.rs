@@ -148,7 +148,8 @@ const RECORD_UNREAD: &[(&str, &str)] = &[
     ("!uu", "error"),
 ];
 
-/// What the bytes are, by content to record, store to record, content to store; `2` is repaired automatically, `2?` not.
+/// What the bytes are, by content to record, store to record, content to store; `2` is repaired automatically, `2?`
+/// not.
 const BYTES: &[(&str, &str)] = &[
     ("===", "read"),
     ("==-", "read"),

@@ -82,7 +82,7 @@ on_all! {
             let kinds: Vec<_> = open.iter().map(|open| open.task.subject.kind).collect();
             assert_eq!(kinds, [TaskKind::BitError], "{key}");
         }
-        // Who copies hears nothing of what no person has accepted.
+        // Who copies hears nothing of what no operator has accepted.
         let observed = world.catalogue.events(&Events::Observed, None, 10).await.unwrap();
         let keys: Vec<_> = observed.iter().map(|event| event.subject.key.as_ref().unwrap().to_string()).collect();
         assert_eq!(keys.len(), 2, "{keys:?}");

@@ -7,13 +7,13 @@ const SHARE: u64 = 10;
 
 /// The order in which queues and accounts are looked at.
 #[derive(Clone, Debug)]
-pub(super) struct Order {
+pub(super) struct TakeOrder {
     queues: Vec<TaskQueue>,
     accounts: Vec<String>,
     takes: u64,
 }
 
-impl Order {
+impl TakeOrder {
     pub(super) fn new(queues: Vec<TaskQueue>, accounts: Vec<String>) -> Self {
         Self { queues, accounts, takes: 0 }
     }
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn the_first_queue_comes_first_but_for_one_take_in_ten_and_accounts_take_turns() {
         let queues = vec![TaskQueue::Audit, TaskQueue::DuplicationHigh, TaskQueue::BitIntegrity];
-        let mut order = Order::new(queues, vec!["a".to_owned(), "b".to_owned()]);
+        let mut order = TakeOrder::new(queues, vec!["a".to_owned(), "b".to_owned()]);
         let takes: Vec<_> = (0..40).map(|_| order.next()).collect();
         assert!(takes.iter().all(|take| take.len() == 6));
         let first = |at: usize| takes[at][0].0;
@@ -56,8 +56,8 @@ mod tests {
             [TaskQueue::DuplicationHigh, TaskQueue::BitIntegrity, TaskQueue::DuplicationHigh, TaskQueue::BitIntegrity,]
         );
         assert_eq!((takes[0][0].1.as_str(), takes[1][0].1.as_str(), takes[2][0].1.as_str()), ("a", "b", "a"));
-        assert_eq!(Order::new(Vec::new(), Vec::new()).next(), []);
-        let mut one = Order::new(vec![TaskQueue::Audit], vec!["a".to_owned()]);
+        assert_eq!(TakeOrder::new(Vec::new(), Vec::new()).next(), []);
+        let mut one = TakeOrder::new(vec![TaskQueue::Audit], vec!["a".to_owned()]);
         assert!((0..20).all(|_| one.next() == [(TaskQueue::Audit, "a".to_owned())]));
     }
 }
