@@ -181,9 +181,9 @@ impl Fetcher {
         if status.is_server_error() || failed.is_temporary() { Err(failed) } else { Ok((status, text)) }
     }
 
-    /// Fetches a file to a name in a place. A file that is there and has the expected size and digests is kept; what an
-    /// attempt before left is gone on with, where digests are expected that prove it right in the end. Its content is
-    /// durable then, its name after [`FileRoot::sync_folders`].
+    /// Fetches a file to a name in a directory. A file that is there and has the expected size and digests is kept;
+    /// what an attempt before left is gone on with, where digests are expected that prove it right in the end. Its
+    /// content is durable then, its name after [`FileRoot::sync_folders`].
     ///
     /// `written` counts the bytes that are on the disk.
     ///

@@ -201,7 +201,7 @@ impl ArchiveCause {
     }
 }
 
-/// Unpacks a container into a place, in the form that its name indicates. It blocks on the disk.
+/// Unpacks a container into a directory, in the form that its name indicates. It blocks on the disk.
 ///
 /// # Errors
 /// When the container is refused, damaged, or cannot be read or written. What was written stays.

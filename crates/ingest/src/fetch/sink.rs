@@ -177,7 +177,7 @@ impl Sink {
         }
     }
 
-    /// Lets the file appear under its name, which is durable once the folders of the place are synced.
+    /// Lets the file appear under its name, which is durable once the folders on its path are synced.
     pub(super) async fn publish(self, path: &str) -> io::Result<()> {
         let State::Idle(idle) = self.state else { return Err(io::Error::other("the file is still being written")) };
         let (file_root, path) = (self.file_root, path.to_owned());

@@ -265,8 +265,8 @@ pub(super) async fn manifest(work: &JobAtWork<'_>) -> Result<File, StepError> {
     file.ok_or_else(|| StepError::temporary("working storage: the manifest is gone"))
 }
 
-/// The package, in a place under its name: fetched, or from the working storage, and checked against its digest. Where
-/// it may not take room, it is a manifest.
+/// The package, in a directory under its name: fetched, or from the working storage, and checked against its digest.
+/// Where it may not take room, it is a manifest.
 async fn package(
     work: &JobAtWork<'_>,
     file_root: &Arc<FileRoot>,
