@@ -110,7 +110,7 @@ async fn what_is_held_or_changed_or_still_young_is_not_repaired() {
     assert!(is_nothing_to_repair(&refused), "{refused:?}");
     let error = plan(&world, Fault::RetriesExhausted, JOB, later(), true).await.unwrap_err();
     assert!(
-        error.to_string().contains("retries_exhausted cannot be repaired by writing values; its fix is “Read its message"),
+        error.to_string().contains("retries_exhausted cannot be repaired by writing values; its fix is “Read its"),
         "{error}"
     );
     assert_eq!(world.tree().await, before);
