@@ -225,9 +225,8 @@ fn too_large_to_lose(data: &[u8]) -> Option<String> {
 fn not_by_writing(item: Path, fault: Fault, fix: &str) -> Error {
     // What shows an error as a sentence ends it.
     let fix = fix.trim_end_matches('.');
-    Error::Invalid {
-        path: item, reason: format!("{fault} cannot be repaired by writing values; its fix is “{fix}”")
-    }
+    let reason = format!("{fault} cannot be repaired by writing values; its fix is “{fix}”");
+    Error::Invalid { path: item, reason }
 }
 
 /// The correct value cannot be derived, so nothing is written.
