@@ -14,7 +14,7 @@ pub(super) struct ListenArgs {
         long = "web.listen-address",
         value_name = "ADDRESS",
         value_delimiter = ',',
-        default_value = "127.0.0.1:12181",
+        default_value = ListenAddress::DEFAULT,
         help_heading = "Web"
     )]
     listen_address: Vec<ListenAddress>,

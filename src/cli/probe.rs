@@ -7,6 +7,7 @@ use reqwest::{Client, Url, redirect};
 
 use super::exit::{CommandError, FAILED};
 use super::{UsageError, exit, output};
+use crate::config::ListenAddress;
 use crate::views::show::visible;
 
 /// The part of an answer that is shown, in characters: of several queues it has a line for each that is not ready.
@@ -19,12 +20,18 @@ const SHOWN: usize = 4096;
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProbeArgs {
     /// The address of the probe
-    #[arg(value_name = "URL", default_value = "http://127.0.0.1:12181/-/ready")]
+    #[arg(value_name = "URL", default_value_t = ready())]
     url: Url,
 
     /// The timeout in seconds
     #[arg(long = "timeout", value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
+}
+
+/// Where a service with the default address answers whether it is ready.
+fn ready() -> Url {
+    let url = format!("http://{}/-/ready", ListenAddress::DEFAULT);
+    Url::parse(&url).expect("the default address is one")
 }
 
 impl ProbeArgs {

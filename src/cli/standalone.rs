@@ -30,7 +30,12 @@ pub(super) struct StandaloneArgs {
     daemons: DaemonArgs,
 
     /// How long requested archives are kept and links to them are valid
-    #[arg(long = "access.lifetime", value_name = "DURATION", default_value = "7d", help_heading = "Daemons")]
+    #[arg(
+        long = "access.lifetime",
+        value_name = "DURATION",
+        default_value_t = PrometheusDuration::from(AccessSettings::LIFETIME),
+        help_heading = "Daemons"
+    )]
     access_lifetime: PrometheusDuration,
 
     #[command(flatten)]

@@ -15,7 +15,10 @@ pub struct ListenAddress {
 
 /// A text that is not a listen address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{why}; an address is host:port, [IPv6]:port, or :port for every interface, such as 127.0.0.1:12181")]
+#[error(
+    "{why}; an address is host:port, [IPv6]:port, or :port for every interface, such as {}",
+    ListenAddress::DEFAULT
+)]
 pub struct ListenAddressError {
     why: &'static str,
 }
@@ -54,6 +57,9 @@ impl fmt::Display for ListenAddress {
 }
 
 impl ListenAddress {
+    /// Where the pages are served, and looked for, unless set otherwise: on this machine alone.
+    pub const DEFAULT: &str = "127.0.0.1:12181";
+
     /// The name or address, an IPv6 one without its brackets; `None` for every interface.
     #[must_use]
     pub fn host(&self) -> Option<&str> {

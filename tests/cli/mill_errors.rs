@@ -78,7 +78,7 @@ pub(super) async fn content_that_is_wrong_is_repaired(home: &Path, pages: &Pages
     });
     let held = held.await.to_string();
     pages
-        .get(item, &["A copy has a bit error", "The repair of the copy in main is held by the brake until an admin"])
+        .get(item, &["A copy has a bit error", "The repair of the copy in main is held by the brake until task"])
         .await;
     let release = [("task", &*held), ("decision", "retry"), ("reason", "one copy alone")];
     assert_eq!(pages.ask("ada", "/mill/held", Some(&release)).await.0, 303);

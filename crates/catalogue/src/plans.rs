@@ -24,7 +24,7 @@ use crate::inventory::{
 use crate::object_intents::OBJECT_INTENTS;
 use crate::outbox::{ENDED, TAKE_DUE};
 use crate::policies::POLICIES;
-use crate::repairs::{OF_ACCOUNT as REPAIRS, OF_COPY, TODAY};
+use crate::repairs::{OF_ACCOUNT as REPAIRS, TODAY};
 use crate::space_stats::NEWEST;
 use crate::tasks::{DEAD, DECISIONS, DECISIONS_OF_ITEM, HEAD, HELD, NEXT, OF_ITEM_TASKS, RELEASE, TAKE};
 use crate::test_server::SERVER;
@@ -73,7 +73,6 @@ fn lists() -> Vec<(&'static str, Vec<Value>)> {
         (KEYS, values!["a", "b", "main", 10u64]),
         (POLICIES, values!["account", u64::MAX, 10u64]),
         (REPAIRS, values!["account", u64::MAX, 10u64]),
-        (OF_COPY, values!["main", "space", &b"key"[..], u64::MAX, 10u64]),
         (TODAY, values!["main", 1u64]),
         (DEAD, values!["account", i64::MAX, 0u64, 10u64]),
         (HELD, values!["account", "main", 0u64, 10u64]),

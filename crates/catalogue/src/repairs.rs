@@ -123,10 +123,6 @@ macro_rules! repairs {
 
 const OPEN: &str = repairs!("store = $1 AND space = $2 AND key = $3 AND ended IS NULL");
 
-/// Those of a copy, the newest first.
-pub(crate) const OF_COPY: &str =
-    repairs!("store = $1 AND space = $2 AND key = $3 AND id < $4 ORDER BY id DESC LIMIT $5");
-
 /// Those of an account, the newest first.
 pub(crate) const OF_ACCOUNT: &str = repairs!("account = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
@@ -165,35 +161,12 @@ impl Catalogue {
         Ok(self.list(OPEN, values![store, &item.space, &item.key], read).await?.pop())
     }
 
-    /// The repairs of a copy with numbers below `before`, the newest first; at most `limit`, and at most 1,000.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn repairs_of_copy(
-        &self,
-        store: &StoreName,
-        item: &Item,
-        before: Option<u64>,
-        limit: u32,
-    ) -> Result<Vec<Repair>, Error> {
-        let before = before.unwrap_or(u64::MAX);
-        self.list(OF_COPY, values![store, &item.space, &item.key, before, page(limit)], read).await
-    }
-
     /// The repairs of an account with numbers below `before`, the newest first; at most `limit`, and at most 1,000.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn repairs(&self, account: &str, before: Option<u64>, limit: u32) -> Result<Vec<Repair>, Error> {
         self.list(OF_ACCOUNT, values![account, before.unwrap_or(u64::MAX), page(limit)], read).await
-    }
-
-    /// Whether no worker will end the repair of a copy that is open: its task is in the dead letters, or was dropped.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub async fn is_repair_stuck(&self, task: &TaskSubject) -> Result<bool, Error> {
-        Ok(self.list(LIVE, live(task), |_row| Ok(())).await?.is_empty())
     }
 
     /// Ends a bit error without anything being done about it, and the repair of its copy that no worker will end: the
@@ -298,19 +271,13 @@ async fn drop_error(session: &mut Session, error: &BitError, task: &TaskSubject,
     Ok(true)
 }
 
-/// The task of a repair that is not in the dead letters.
-const LIVE: &str =
-    "SELECT 1 FROM tasks WHERE account = $1 AND space = $2 AND key = $3 AND kind = $4 AND destination = $5
-    AND state <> $6";
-
-fn live(task: &TaskSubject) -> Vec<Value> {
+/// Whether no worker will end the repair of a copy that is open: its task is in the dead letters, or was dropped.
+async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM tasks WHERE account = $1 AND space = $2 AND key = $3 AND kind = $4 AND destination = $5
+        AND state <> $6";
     let mut values = values![&task.account, &task.space, key_column(task.key.as_ref()), TaskKind::Repair.as_str()];
     values.extend(values![store_column(task.destination.as_ref()), TaskState::Dead.as_str()]);
-    values
-}
-
-async fn is_stuck(session: &mut Session, task: &TaskSubject) -> Result<bool, Error> {
-    Ok(session.row(LIVE, live(task)).await?.is_none())
+    Ok(session.row(sql, values).await?.is_none())
 }
 
 fn read(row: &DatabaseRow) -> Result<Repair, sqlx::Error> {

@@ -74,7 +74,7 @@ impl Waiting<'_> {
         }
         match (open.state, &open.worker, open.visible) {
             (TaskState::Held, ..) => {
-                format!("is held by the brake until an admin releases or drops task {number}: {last}")
+                format!("is held by the brake until task {number} is released or dropped: {last}")
             }
             (TaskState::Paused, ..) => "will wait for a worker again in a moment: its pause has ended".to_owned(),
             (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),

@@ -16,7 +16,7 @@ pub(super) struct WebArgs {
         long = "web.listen-address",
         value_name = "ADDRESS",
         value_delimiter = ',',
-        default_value = "127.0.0.1:12181"
+        default_value = ListenAddress::DEFAULT
     )]
     pub(super) listen_address: Vec<ListenAddress>,
 

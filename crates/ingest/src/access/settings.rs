@@ -24,6 +24,9 @@ pub struct AccessSettings {
 }
 
 impl AccessSettings {
+    /// How long archives are kept, and links to them are valid, unless set otherwise.
+    pub const LIFETIME: Duration = Duration::from_hours(7 * 24);
+
     /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are
     /// small up to 1 GiB, and links lead to a server on this machine.
     ///
@@ -37,7 +40,7 @@ impl AccessSettings {
             node: 1,
             url: "http://127.0.0.1:12181/".to_owned(),
             is_presigned: false,
-            lifetime: Duration::from_hours(7 * 24),
+            lifetime: Self::LIFETIME,
             small: 1 << 30,
         }
     }

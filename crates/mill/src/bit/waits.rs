@@ -34,7 +34,7 @@ pub enum WaitReason {
     Store,
     /// The end of a pause.
     Paused,
-    /// An admin: the brake holds its repair.
+    /// A decision: the brake holds its repair.
     Held,
     /// An operator: no other copy is good enough.
     NoGoodCopy,
@@ -44,7 +44,7 @@ pub enum WaitReason {
     Dropped,
     /// A check: what the mill does by itself has no task.
     NoTask,
-    /// An admin: automatic repairs are stopped.
+    /// The end of a stop of automatic repairs.
     Stopped,
     /// An operator: this copy was repaired automatically lately.
     RepairedLately,
@@ -250,8 +250,8 @@ impl<'a> Waits<'a> {
         match open.state {
             TaskState::Held => {
                 let act = format!(
-                    "An admin releases it (queuekeeper mill retry {number} --reason TEXT) or drops it (queuekeeper mill drop \
-                     {number} --reason TEXT); /mill/held does both, too."
+                    "It is released by queuekeeper mill retry {number} --reason TEXT, or dropped by queuekeeper mill drop \
+                     {number} --reason TEXT; /mill/held does both, too."
                 );
                 return (WaitReason::Held, act);
             }
@@ -316,7 +316,7 @@ fn stopped(stops: &[&RepairStop]) -> (String, String) {
         (ended(why), format!("queuekeeper mill resume-repairs{of} --reason TEXT"))
     };
     let (why, commands): (Vec<_>, Vec<_>) = stops.iter().map(sentence).unzip();
-    (why.join(" "), format!("An admin resumes them: {}, or on /mill/errors.", commands.join("; ")))
+    (why.join(" "), format!("They are resumed by {}, or on /mill/errors.", commands.join(" and ")))
 }
 
 /// Why an operator has to start a repair.

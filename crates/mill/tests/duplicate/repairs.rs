@@ -92,8 +92,14 @@ async fn put_both(world: &World, key: &str, text: &str) {
     assert_eq!(world.duplicate(Some(key)).await.outcome, TaskOutcome::Done);
 }
 
+/// The repairs of a copy, the newest first.
+async fn repairs_of(world: &World, store: &StoreName, key: &str) -> Vec<Repair> {
+    let all = world.catalogue.repairs("account1", None, 100).await.unwrap();
+    all.into_iter().filter(|repair| repair.store == *store && repair.item == item(key)).collect()
+}
+
 async fn newest(world: &World, key: &str) -> Repair {
-    world.catalogue.repairs_of_copy(&main(), &item(key), None, 1).await.unwrap().remove(0)
+    repairs_of(world, &main(), key).await.remove(0)
 }
 
 async fn asides(world: &World, key: &str) -> Vec<Aside> {

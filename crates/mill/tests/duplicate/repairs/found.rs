@@ -14,7 +14,9 @@ use queuekeeper_mill::bit::verdict::Remedy;
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::worker::{Lease, Processed, Processor as _};
 
-use super::{LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, replica, task_of};
+use super::{
+    LEASE, assert_repaired, has, item, main, newest, on_all, put_both, repairer, repairs_of, replica, task_of,
+};
 use crate::duplicate::world::World;
 
 pub(super) fn checker(world: &World, limits: &StoreLimits) -> Checker {
@@ -141,10 +143,9 @@ on_all! {
             for store in [main(), replica()] {
                 let error = world.catalogue.bit_error(&store, &item(key)).await.unwrap().unwrap();
                 assert_eq!(error.findings, [finding], "{key} in {store}");
-                let repairs = world.catalogue.repairs_of_copy(&store, &item(key), None, 9).await.unwrap();
+                let repairs = repairs_of(&world, &store, key).await;
                 assert!(repairs.iter().all(|repair| repair.source.is_none()), "{key} in {store}: {repairs:?}");
             }
-            assert!(world.catalogue.is_repair_stuck(&task_of(key).subject).await.unwrap(), "{key}");
             let after = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
             assert_eq!(after, before, "{key}");
         }

@@ -70,7 +70,7 @@ on_all! {
         assert_is(&begun, WaitReason::Worker, "Its repair from another copy, which ada requested, waits in", "It continues as soon as", false);
         world.tamper("UPDATE tasks SET state = 'held' WHERE kind = 'REPAIR'".to_owned()).await;
         let held = wait(&world, &asks, "a").await;
-        assert_is(&held, WaitReason::Held, "is held by the brake", "An admin releases it (queuekeeper mill retry ", false);
+        assert_is(&held, WaitReason::Held, "is held by the brake", "It is released by queuekeeper mill retry ", false);
         world.tamper("DELETE FROM tasks WHERE kind = 'REPAIR'".to_owned()).await;
         let dropped = wait(&world, &asks, "a").await;
         assert_is(&dropped, WaitReason::Dropped, "has no task any more", "Make a new decision", true);
@@ -101,7 +101,7 @@ on_all! {
         assert_is(&worker, WaitReason::Worker, "which the mill requested, waits in bit-error for a worker.", "", false);
         world.catalogue.stop_repairs(Some(&main()), "ada", "a bad firmware").await.unwrap();
         let stopped = wait(&world, &checker, "a").await;
-        assert_is(&stopped, WaitReason::Stopped, "has not begun. Automatic repairs in", "An admin resumes them", false);
+        assert_is(&stopped, WaitReason::Stopped, "has not begun. Automatic repairs in", "They are resumed by queuekeeper mill resume-repairs ", false);
         world.catalogue.resume_repairs(Some(&main())).await.unwrap();
         // What its task says is what is shown: nothing was written by then.
         assert!(is_wrong(&world, "a").await);
