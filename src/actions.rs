@@ -49,7 +49,8 @@ pub use actor::{Actor, Role, Source, UnknownRole};
 pub use clock::{Clock, MeasureClock};
 pub use execution::{ActionOutcome, DoneItem, Execution, Progress};
 pub use kind::{ActionKind, UnknownAction};
-pub use lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
+pub(crate) use lists::no_list;
+pub use lists::{BulkAction, Frozen, LIST_LIFETIME, ListOf, ListOrigin, MAX_ITEMS};
 pub use metrics::Metrics;
 pub(crate) use parameters::action_parameters;
 pub use parameters::{

@@ -48,7 +48,7 @@ pub use memory::{Breaker, Memory, RuleHold, SharedBudget};
 pub use metrics::Metrics;
 pub use outcome::AlertOutcome;
 pub use overview::{EventRow, Overview, RuleOverview, RulesPause};
-pub use payload::{Alert, BadPayload, Payload, Status};
+pub use payload::{Alert, BadPayload, MAX_MESSAGE_BYTES, Payload, Status};
 pub use rule::{Budget, Mode, Narrow, Rule, RuleAction, RuleItems, Rules, Selector};
 pub use rule_test::RuleTest;
 pub use run::AlertRunner;

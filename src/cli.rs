@@ -25,6 +25,7 @@ mod client;
 mod collection;
 mod commands;
 mod completion;
+mod config;
 mod daemons;
 mod dashboards;
 pub mod demo;

@@ -50,6 +50,7 @@ pub use load::{LoadError, load, load_job};
 pub use measured::Measured;
 pub use metrics::Metrics;
 pub use past::{BatchEvent, Happening, PastEvent};
+pub(crate) use read::NOT_READABLE;
 pub use read::READ_BUDGET_BYTES;
 pub use read_nodes::{Children, Item, Node, NodeError, NodeStat, Nodes};
 pub use run::run;

@@ -20,12 +20,12 @@ use queuekeeper_store::StoreFamilies;
 use repository::Repository;
 
 pub mod catalogue;
+pub mod deployments;
 mod host_names;
 pub mod ingest;
 pub mod mill;
 mod queue;
 mod repository;
-pub mod several;
 pub mod standalone;
 mod tasks;
 

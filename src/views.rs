@@ -24,7 +24,6 @@ pub(crate) mod jobs;
 mod list;
 pub(crate) mod locks;
 pub(crate) mod mill;
-pub(crate) mod node;
 pub(crate) mod objects;
 pub(crate) mod overview;
 pub(crate) mod page;
@@ -36,6 +35,7 @@ mod session;
 pub(crate) mod show;
 mod source;
 pub(crate) mod status;
+pub(crate) mod tree;
 pub(crate) mod warnings;
 
 pub use duration::{DurationError, PrometheusDuration};
@@ -43,7 +43,7 @@ pub(crate) use error::ViewError;
 pub(crate) use list::List;
 pub(crate) use page::PageQuery;
 pub(crate) use session::{Session, session_text};
-pub(crate) use source::Source;
+pub(crate) use source::ViewSource;
 
 /// What stands for items that name no collection, in filters and errors.
 pub(crate) const NONE: &str = "(none)";

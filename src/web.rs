@@ -20,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use self::http::connection::ServeOptions;
 use self::http::context::HttpContext;
-use self::http::{auth, connection, csrf, layers, prefix};
+use self::http::{auth, connection, csrf, headers, layers, prefix};
 use self::routes::{HEALTHY, READY, Route};
 use crate::actions::Actions;
 use crate::config;
@@ -28,7 +28,7 @@ use crate::metrics::http::Known;
 use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::MirrorStore;
 
-pub use self::several::Several;
+pub use self::deployments::ServedDeployments;
 pub use self::state::{Front, State};
 
 mod actions;
@@ -36,6 +36,7 @@ mod api;
 mod assets;
 pub(crate) mod dashboards;
 mod deliveries;
+mod deployments;
 mod deposits;
 mod errors;
 mod events;
@@ -49,7 +50,6 @@ pub mod process;
 mod reload;
 mod routes;
 mod scrape;
-mod several;
 mod state;
 pub mod working;
 
@@ -157,7 +157,7 @@ fn behind_layers<S: Clone + Send + Sync + 'static>(routes: Router<S>, context: &
         .layer(CatchPanicLayer::custom(layers::on_panic))
         .layer(middleware::from_fn_with_state(Arc::clone(&context), errors::describe))
         .layer(layers::compression())
-        .layer(middleware::map_response_with_state(Arc::clone(&context), layers::secure))
+        .layer(middleware::map_response_with_state(Arc::clone(&context), headers::secure))
         .layer(middleware::from_fn_with_state(context, layers::count))
 }
 
@@ -173,7 +173,7 @@ pub async fn run(listeners: Vec<TcpListener>, state: State, shutdown: Cancellati
     serve(listeners, router, &[(state, hub)], shutdown).await
 }
 
-impl Several {
+impl ServedDeployments {
     /// The same for the pages of several queues.
     ///
     /// # Errors
@@ -190,7 +190,7 @@ impl Several {
             Some((name, with_layers(state.clone(), Arc::clone(hub))))
         };
         let of_queues = queues.iter().filter_map(of_queue).collect();
-        let router = several::dispatch(&context.config.route_prefix, of_all, of_queues);
+        let router = deployments::dispatch(&context.config.route_prefix, of_all, of_queues);
         serve(listeners, router, &queues, shutdown).await
     }
 }

@@ -17,6 +17,7 @@ mod web {
     mod crawl;
     mod cross_site;
     mod dashboards;
+    mod deployments;
     mod detail;
     mod events;
     mod harness;
@@ -36,7 +37,6 @@ mod web {
     mod search;
     mod secrets;
     mod server;
-    mod several;
     mod signals;
     mod site;
     mod slow;

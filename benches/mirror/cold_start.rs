@@ -66,7 +66,7 @@ async fn measure(jobs: usize) -> anyhow::Result<()> {
     let script = single.as_secs_f64() * paths.len() as f64;
     println!(
         "          a script that reads every znode, one after the other, would take {script:.0} s, {:.0} times as long as \
-         the image: {single:.1?} on the average of {reads} reads, times {} znodes",
+         the mirror: {single:.1?} on the average of {reads} reads, times {} znodes",
         script / walked.as_secs_f64(),
         paths.len()
     );

@@ -84,7 +84,7 @@ pub(crate) async fn run(jobs: usize, minutes: u64) -> anyhow::Result<()> {
         "  {committed} transitions committed and as many counted; {actions} actions; {requests} requests for pages and lists"
     );
     println!("  what events should have brought and did not: {}", after.drift);
-    anyhow::ensure!(after.drift < 1.0, "the image drifted");
+    anyhow::ensure!(after.drift < 1.0, "the mirror drifted");
     anyhow::ensure!(grown.is_empty(), "from the second quarter to the last one this grew: {}", grown.join(", "));
     Ok(())
 }

@@ -45,7 +45,7 @@ impl ActionServer {
         Client { reader: self.served.reader(), token: self.token.reveal().to_owned() }
     }
 
-    /// Waits until the image has so many failed jobs.
+    /// Waits until the mirror has so many failed jobs.
     pub(crate) async fn sees_failed(&self, count: usize) -> anyhow::Result<()> {
         let started = Instant::now();
         while started.elapsed() < LIMIT {
@@ -55,7 +55,7 @@ impl ActionServer {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        anyhow::bail!("the image has not {count} failed jobs after {LIMIT:?}")
+        anyhow::bail!("the mirror has not {count} failed jobs after {LIMIT:?}")
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use jiff::Timestamp;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_ingest::access::{AccessSettings, Extent, FindError, Format, RequestError, Requested, Wanted, request};
+use queuekeeper_ingest::access::{
+    AccessSettings, Extent, FindError, Format, RequestError, Requested, RequestedArchive, request,
+};
 use queuekeeper_ingest::ark::Ark;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -41,7 +43,7 @@ pub struct AccessRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeRequest {
     /// What its token says.
-    pub wanted: Wanted,
+    pub wanted: RequestedArchive,
     /// Where it is in the queue, and what it gets.
     pub requested: Requested,
 }
@@ -62,14 +64,14 @@ impl fmt::Debug for AccessRequests {
 
 impl AccessRequest {
     /// Checks what is requested by itself.
-    fn check(&self) -> Result<Wanted, Refusal> {
+    fn check(&self) -> Result<RequestedArchive, Refusal> {
         let text = |text: &Option<String>| text.as_deref().map(str::trim).unwrap_or_default().to_owned();
         let wrong = |name: &str, why: &dyn fmt::Display| Refusal::Invalid(format!("{name}: {why}"));
         let ark = self.ark.trim().parse::<Ark>().map_err(|error| wrong("ark", &error))?;
         let (format, extent) = (text(&self.format), text(&self.content));
         let format = if format.is_empty() { Ok(Format::default()) } else { format.parse() };
         let extent = if extent.is_empty() { Ok(Extent::default()) } else { extent.parse() };
-        Ok(Wanted {
+        Ok(RequestedArchive {
             token: Uuid::now_v7().to_string(),
             ark,
             version: self.version.filter(|version| *version > 0),

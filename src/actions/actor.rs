@@ -4,24 +4,22 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// What a caller may do. Each role from `Viewer` on includes those between; those before it are only what they say.
+/// What a caller may do, as [`Role::summary`] says. Each role from `Viewer` on includes those between; those before it
+/// are for one purpose. Which role an action requires is in its row: [`ActionSpec`](super::ActionSpec), or of the mill
+/// [`MillActionKind`](super::mill::MillActionKind).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// Send alerts, and nothing else, not even read. For Alertmanager.
+    /// For Alertmanager, which does not even read.
     Alertmanager,
-    /// Send messages of a store about its changes, and nothing else. For S3 and what speaks its protocol.
+    /// For S3 and what speaks its protocol.
     StoreEvents,
-    /// Make deposits and see what becomes of them, and nothing else.
+    /// For users and programs that deposit.
     Depositor,
-    /// Read.
+    /// For users who look at the queue.
     Viewer,
-    /// Request what can be undone: resume, hold, release, fail, set a priority, pause, report again, repair; and
-    /// withdraw a deposit, as its depositor may; and the assembly of objects as archives. Of the mill: have content checked, retry or drop dead letters, pause
-    /// and resume work, stop automatic repairs, and resolve bit errors by repair, rewrite or drop.
+    /// For users who keep the queue moving.
     Operator,
-    /// Request what cannot be undone as well: delete, purge, break a lock, remove broken items. Of the mill: release or
-    /// drop held tasks, resume automatic repairs, save or apply a policy, and resolve bit errors by correct, adopt or
-    /// accept.
+    /// For users who also decide what is destroyed.
     Admin,
 }
 
@@ -40,6 +38,19 @@ impl Role {
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
+        }
+    }
+
+    /// What it allows, in a few words.
+    #[must_use]
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Alertmanager => "Send alerts, and nothing else",
+            Self::StoreEvents => "Send messages of a store about its changes, and nothing else",
+            Self::Depositor => "Make deposits, see what becomes of them, and nothing else",
+            Self::Viewer => "Read",
+            Self::Operator => "Also request actions that can be undone, and withdraw deposits",
+            Self::Admin => "Also request actions that cannot be undone",
         }
     }
 
@@ -139,8 +150,12 @@ mod tests {
     #[test]
     fn the_documentation_names_every_role_and_no_other() {
         let (_, table) = include_str!("../../docs/security.md").split_once("| role | may |\n").unwrap();
-        let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
-        let named: Vec<_> = rows.filter_map(|row| row.split('`').nth(1)).collect();
+        let rows: Vec<_> = table.lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+        let named: Vec<_> = rows.iter().filter_map(|row| row.split('`').nth(1)).collect();
         assert_eq!(named, Role::ALL.map(Role::label));
+        for (role, row) in Role::ALL.into_iter().zip(rows) {
+            let begins = format!("| `{role}` | {}", role.summary()).to_lowercase();
+            assert!(row.to_lowercase().starts_with(&begins), "{row} should begin with {begins}");
+        }
     }
 }

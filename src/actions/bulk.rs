@@ -17,7 +17,7 @@ use super::audit::{ActionId, Finished, Record, TARGETS_PER_RECORD};
 use super::execute::ActionContext;
 use super::execution::{ActionOutcome, Execution, ItemChange, Key};
 use super::kind::ActionKind;
-use super::lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS};
+use super::lists::{BulkAction, Frozen, ListOf, ListOrigin, MAX_ITEMS, no_list};
 use super::outcome::DONE;
 use super::prepare::priority_text;
 use super::reason::Reason;
@@ -88,7 +88,7 @@ impl Actions {
         Ok(frozen)
     }
 
-    /// A list that was frozen within the last half hour and is not executed yet.
+    /// A list that was frozen within the last [`LIST_LIFETIME`](super::LIST_LIFETIME) and is still kept.
     #[must_use]
     pub fn frozen(&self, id: ActionId, now: Timestamp) -> Option<Arc<Frozen>> {
         self.shared.lists.get(id, now)
@@ -107,11 +107,6 @@ impl Actions {
         reason: Reason,
         now: Timestamp,
     ) -> Result<Arc<Execution>, Refusal> {
-        let gone = || {
-            Refusal::Missing(format!(
-                "there is no list {id}: it has been executed already, or is older than half an hour"
-            ))
-        };
         // A list that was refused as a whole may be requested again.
         let is_refused = |execution: &Arc<Execution>| matches!(execution.outcome(), Some(Err(_)));
         if let Some(execution) =
@@ -119,7 +114,7 @@ impl Actions {
         {
             return Ok(execution);
         }
-        let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(gone)?;
+        let frozen = self.frozen(id, now).filter(|frozen| frozen.actor == actor.name).ok_or_else(no_list)?;
         Shared::require_role(&actor, required_role(frozen.bulk.kind, &frozen.items))?;
         self.shared.connected.queue_at_hand()?;
         let on = format!("{} {}", frozen.items.len(), frozen.of.words(frozen.items.len()));

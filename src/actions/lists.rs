@@ -13,6 +13,7 @@ use super::kind::ActionKind;
 use super::parameters::ActionParameters;
 use super::refusal::Refusal;
 use super::target::Target;
+use crate::words::length;
 
 /// How many items a list may have.
 pub const MAX_ITEMS: usize = 250_000;
@@ -28,7 +29,7 @@ const MAX_FROZEN_ITEMS: usize = 4 * MAX_ITEMS;
 const MAX_ITEMS_PER_ACTOR: usize = 2 * MAX_ITEMS;
 
 /// How long a list is kept.
-const LIST_LIFETIME: Duration = Duration::from_mins(30);
+pub const LIST_LIFETIME: Duration = Duration::from_mins(30);
 
 /// An action on each item of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,6 +112,14 @@ pub struct Frozen {
     pub origin: ListOrigin,
     /// The items, each with the version of its status when the list was frozen.
     pub items: Vec<(Target, Option<i32>)>,
+}
+
+/// The refusal of a list that the caller does not have: the same for one of another user and for one that is gone.
+pub(crate) fn no_list() -> Refusal {
+    Refusal::Missing(format!(
+        "you have no such list: only the user who created a list can execute it, and it is kept for {}, unless newer lists displace it or the server restarts; create it again",
+        length(LIST_LIFETIME)
+    ))
 }
 
 /// The lists that are not executed yet.

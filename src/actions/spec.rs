@@ -3,6 +3,7 @@
 use super::actor::Role;
 use super::kind::ActionKind;
 use super::parameters::{AcceptedParameter, Parameter};
+use super::target::TargetKind;
 use queuekeeper_queue::state::{AccessState, BatchState, JobState};
 
 /// A row of the table: an action on one kind of target.
@@ -34,6 +35,14 @@ pub enum Applies {
     ToBatch(fn(BatchState) -> bool),
     /// In the states of an access request for which this function returns true.
     ToRequest(fn(AccessState) -> bool),
+}
+
+impl TargetKind {
+    /// What an action does to a target of this kind, and whether that can be undone; empty if it is not supported.
+    #[must_use]
+    pub fn effect(self, kind: ActionKind) -> String {
+        self.actions().iter().find(|spec| spec.kind == kind).map(ActionSpec::effect).unwrap_or_default()
+    }
 }
 
 impl ActionSpec {

@@ -280,7 +280,7 @@ target_actions! {
         Hold [
             role: Operator,
             summary: "Hold a store: daemons of queuekeeper store no further objects in it",
-            effect: "Daemons of queuekeeper store no further objects in it until it is released, but finish those that they are storing. Its jobs wait in Storing. Java daemons ignore the hold.",
+            effect: "Daemons of queuekeeper store no further objects or archives in it until it is released, but finish those that they are storing. Jobs whose objects go there wait in Storing. Java daemons ignore the hold.",
             applies: Applies::Always,
         ]
         /// Releases it.
@@ -325,7 +325,7 @@ target_actions! {
         } [
             role: Operator,
             summary: "Repair the fault",
-            effect: "The missing or wrong znodes are written as the rest of the tree implies.",
+            effect: "Znodes are created, corrected or deleted as the rest of the tree implies; the plan lists them.",
             applies: Applies::Always,
         ]
     }
@@ -384,7 +384,9 @@ impl Target {
     pub(super) fn role_for(&self, spec: &ActionSpec) -> Role {
         match self {
             // Breaking a lock requires the same role, whether as a lock or as a fault.
-            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => Role::Admin,
+            Self::Fault(fault, _) if fault.repair_kind() == RepairKind::BreaksLock => {
+                LockAction::BreakLock { force: false }.spec().role
+            }
             _ => spec.role,
         }
     }

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+/// The largest message, in bytes. That of a store about its changes may be as large.
+pub const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
+
 /// How many alerts one payload may have.
 const MAX_ALERTS: usize = 1_000;
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::UsageError;
 use super::commands::commands;
+use super::config::ConfigArgs;
 use super::exit::{CommandError, FAILED, NOT_FOUND, REFUSED};
 use super::output::{OutputArgs, Screen, Spinner, without_csv};
 use crate::config::{CatalogueUrl, ConfigFile};
@@ -31,18 +32,6 @@ commands! {
         Migrate(MigrateArgs),
         Rebuild(rebuild::RebuildArgs),
     }
-}
-
-/// Where the catalogue is.
-#[derive(Clone, Debug, Args)]
-struct ConfigArgs {
-    /// The file with the catalogue
-    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
-    file: Option<PathBuf>,
-
-    /// The directory of a repository of queuekeeper standalone, instead of a file
-    #[arg(long = "data", value_name = "DIR", conflicts_with = "file")]
-    data: Option<PathBuf>,
 }
 
 /// Compare counters with rows, and the audit log with its hashes
@@ -99,7 +88,7 @@ impl CatalogueArgs {
 
 impl ConfigArgs {
     fn url(&self) -> Result<CatalogueUrl, UsageError> {
-        let Some(path) = &self.file else {
+        let Some(path) = &self.config_file else {
             let data = DataDirectory::new(self.data.clone().unwrap_or_default());
             let stores = data.stores().map_err(|error| UsageError::flag("--data", error))?;
             let none = || UsageError::flag("--data", "a repository has a catalogue");

@@ -17,7 +17,7 @@ use crate::actions::Clock;
 use crate::config::Mirror;
 use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{self, LoadError, Measured};
-use crate::views::Source;
+use crate::views::ViewSource;
 use crate::views::show::brief;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::fault::Limits;
@@ -130,7 +130,7 @@ impl Link {
     }
 
     /// The source of views.
-    pub(super) fn source<'a>(&'a self, store: &'a mirror::MirrorStore) -> Source<'a> {
+    pub(super) fn source<'a>(&'a self, store: &'a mirror::MirrorStore) -> ViewSource<'a> {
         source(store, None, &self.config)
     }
 
@@ -149,9 +149,9 @@ pub(super) fn source<'a>(
     store: &'a mirror::MirrorStore,
     storage: Option<&'a MeasuredStorage>,
     config: &'a queuekeeper_zookeeper::Config,
-) -> Source<'a> {
+) -> ViewSource<'a> {
     let stalled_after = Mirror::STALLED_AFTER;
-    Source { store, storage, alerts: None, servers: &config.servers, stalled_after }
+    ViewSource { store, storage, alerts: None, servers: &config.servers, stalled_after }
 }
 
 /// Parses a job's id.

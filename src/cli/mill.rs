@@ -26,12 +26,13 @@ mod verify_reports;
 
 pub(super) use errors::decide;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 
 use super::UsageError;
 use super::commands::commands;
+use super::config::ConfigArgs;
 use super::exit::CommandError;
 use crate::config::{CatalogueUrl, ConfigFile, FileError, MillConfig};
 use crate::server;
@@ -74,18 +75,6 @@ commands! {
         Policies(policies::PoliciesArgs),
         Policy(policy::PolicyArgs),
     }
-}
-
-/// Where the configuration is.
-#[derive(Clone, Debug, Args)]
-struct ConfigArgs {
-    /// The file with the stores, the catalogue and the mill's accounts
-    #[arg(long = "config.file", value_name = "FILE", required_unless_present = "data")]
-    config_file: Option<PathBuf>,
-
-    /// The directory of a repository of queuekeeper standalone, instead of a file
-    #[arg(long = "data", value_name = "DIR", conflicts_with = "config_file")]
-    data: Option<PathBuf>,
 }
 
 impl ConfigArgs {

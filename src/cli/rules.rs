@@ -13,13 +13,11 @@ use super::commands::commands;
 use super::exit::{CommandError, FAILED};
 use super::output::{Screen, without_csv, write};
 use super::serve::volume::VolumeArgs;
-use crate::alerts::{Mode, RuleTest};
+use crate::alerts::{MAX_MESSAGE_BYTES, Mode, RuleTest};
 use crate::config::ConfigFile;
 use crate::metrics::working_storage::Space;
+use crate::words::size;
 use queuekeeper_zookeeper::coordination::Coordination;
-
-/// The maximum size of a message of Alertmanager, in bytes.
-const MAX_MESSAGE_BYTES: u64 = 1024 * 1024;
 
 /// How many targets of each alert are listed.
 const NAMED: usize = 20;
@@ -176,17 +174,15 @@ fn show(tests: &[RuleTestView], screen: &mut Screen) {
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut body = Vec::new();
+    let (mut body, limit) = (Vec::new(), MAX_MESSAGE_BYTES as u64);
     let refuse = |error: std::io::Error| UsageError::flag("--alert", format!("{}: {error}", path.display()));
     if path.as_os_str() == "-" {
-        std::io::stdin().take(MAX_MESSAGE_BYTES + 1).read_to_end(&mut body).map_err(refuse)?;
+        std::io::stdin().take(limit + 1).read_to_end(&mut body).map_err(refuse)?;
     } else {
-        std::fs::File::open(path)
-            .and_then(|file| file.take(MAX_MESSAGE_BYTES + 1).read_to_end(&mut body))
-            .map_err(refuse)?;
+        std::fs::File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut body)).map_err(refuse)?;
     }
-    if body.len() as u64 > MAX_MESSAGE_BYTES {
-        return Err(UsageError::flag("--alert", "larger than the limit of 1 MiB").into());
+    if body.len() > MAX_MESSAGE_BYTES {
+        return Err(UsageError::flag("--alert", format!("larger than the limit of {}", size(limit))).into());
     }
     Ok(body)
 }

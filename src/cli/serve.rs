@@ -10,7 +10,7 @@ use super::{LogArgs, UsageError, on_signal_and_hangups};
 use crate::actions::audit::AuditError;
 use crate::config::{Config, ConfigFile, Mirror, PrometheusDuration, Queues};
 use crate::mirror::READ_BUDGET_BYTES;
-use crate::server::{self, several};
+use crate::server::{self, deployments};
 
 mod audit;
 mod deposits;
@@ -139,7 +139,7 @@ impl ServeArgs {
                 let beside = server::Beside { hangups: Some(hangups), ..server::Beside::default() };
                 server::serve_with(server::volume(&config), config, listeners, beside, &shutdown).await
             }
-            Queues::Named(queues) => several::serve(config, queues, listeners, Some(hangups), &shutdown).await,
+            Queues::Named(queues) => deployments::serve(config, queues, listeners, Some(hangups), &shutdown).await,
         };
         let outcome = served.map_err(|error| match error.downcast::<AuditError>() {
             Ok(error) => UsageError::flag("--audit.file", error).into(),
@@ -190,7 +190,7 @@ impl ServeArgs {
             mill: None,
         };
         if matches!(queues, Queues::Named(_)) {
-            several::check(&config).map_err(|error| UsageError::flag(error.flag, error))?;
+            deployments::check(&config).map_err(|error| UsageError::flag(error.flag, error))?;
         }
         Ok((config, queues))
     }

@@ -19,7 +19,7 @@ use crate::metrics::working_storage::MeasuredStorage;
 use crate::views::faults::{FaultFilter, FaultList, Unconfirmed};
 use crate::views::mill::open_bit_errors;
 use crate::views::overview::{OpenBitErrors, Overview, Recent, Severity, StateFigures, VerdictKind, rounded};
-use crate::views::{PageQuery, Source, ViewError};
+use crate::views::{PageQuery, ViewError, ViewSource};
 use crate::words::{about, counted};
 use queuekeeper_zookeeper::coordination::{Coordination, CoordinationError, Snapshot};
 
@@ -70,7 +70,7 @@ impl StatusArgs {
                 let store = link.store(true).await?;
                 let seen = Coordination::over(link.client.clone()).read().await;
                 let now = Timestamp::now();
-                let source = Source { storage: volume.as_ref(), ..link.source(&store) };
+                let source = ViewSource { storage: volume.as_ref(), ..link.source(&store) };
                 let beside = Beside { seen: Some(seen.as_ref()), rules, bit_errors };
                 Ok((Found::new(&source, beside, now).map_err(CommandError::from)?, now))
             })
@@ -117,7 +117,7 @@ struct Found {
 impl Found {
     /// # Errors
     /// Before the first walk.
-    fn new(source: &Source<'_>, beside: Beside<'_>, now: Timestamp) -> Result<Self, ViewError> {
+    fn new(source: &ViewSource<'_>, beside: Beside<'_>, now: Timestamp) -> Result<Self, ViewError> {
         let Beside { seen, rules, bit_errors } = beside;
         let (automation, foreign) = match seen {
             None => (None, (Vec::new(), 0)),

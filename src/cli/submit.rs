@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use queuekeeper_ingest::ark::Ark;
 use queuekeeper_ingest::deposit::NewDeposit;
 use queuekeeper_ingest::kind::DepositType;
@@ -107,9 +108,14 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     server: server::ServerArgs,
 
-    /// The type: file, container, object-manifest, single-file-batch-manifest, container-batch-manifest or
-    /// batch-manifest
-    #[arg(long = "type", value_name = "TYPE", help_heading = "Deposit")]
+    /// The type
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_parser = PossibleValuesParser::new(DepositType::ALL.map(DepositType::as_str))
+            .try_map(|text| text.parse::<DepositType>()),
+        help_heading = "Deposit"
+    )]
     kind: Option<DepositType>,
 
     /// The name of the file [default: the last part of its path; for several files, files.tar]
@@ -171,7 +177,7 @@ pub(super) struct SubmitArgs {
     /// be reached
     ///
     /// The content of a URL is read as a manifest if --type sets that it is one. The first 10,000 URLs of a manifest
-    /// are requested, for at most two minutes. With --server, the server checks the request, the space for the content,
+    /// are requested, for at most 2 minutes. With --server, the server checks the request, the space for the content,
     /// and the content of a URL; it does not get the content of a file.
     #[arg(long = "check", conflicts_with_all = ["wait", "uuid"])]
     check: bool,

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
 use jiff::Timestamp;
 
 use super::{UsageError, output};
@@ -17,9 +18,15 @@ pub struct TokenArgs {
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The role of the token: viewer, operator or admin; or a role for one purpose: alertmanager sends alerts,
-    /// store-events sends messages of a store, depositor makes deposits and reads their status
-    #[arg(long = "role", value_name = "ROLE")]
+    /// The role of the token
+    #[arg(
+        long = "role",
+        value_name = "ROLE",
+        value_parser = PossibleValuesParser::new(Role::ALL.map(|role| {
+            PossibleValue::new(role.label()).help(role.summary())
+        }))
+        .try_map(|text| text.parse::<Role>())
+    )]
     role: Role,
 
     /// The expiry: a date, or an instant such as 2027-01-31T18:00:00Z [default: never]

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_that_cannot_be_told_apart_are_refused_in_one_line() {
+    fn queues_that_cannot_be_distinguished_are_refused_in_one_line() {
         for (text, why) in [
             ("", "it is empty"),
             ("prod=zk1|zk2/a", "each of several queues needs a name; give zk2:2181/a one, as in prod=zk2:2181/a"),

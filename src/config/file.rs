@@ -197,7 +197,7 @@ impl ConfigFile {
     ///
     /// # Errors
     /// When it does.
-    pub fn check_for_several(&self) -> Result<(), OfOneQueue> {
+    pub fn check_for_deployments(&self) -> Result<(), OfOneQueue> {
         let refuse = |what| Err(OfOneQueue { flag: "--config.file", what });
         if self.mill.is_some() {
             return refuse("the mill that it names");

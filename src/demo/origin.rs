@@ -1,5 +1,5 @@
 //! The depositors' servers, one for each collection: they have the files and manifests that deposits name, are slow,
-//! and sometimes in trouble. They are called back, too.
+//! and sometimes faulty. They are called back, too.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -22,14 +22,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::collections::{self, Collection, FILMS, Form};
 use super::content::{Content, DemoObject};
 use super::dice::Dice;
-use super::fate::{self, Answer, Trouble};
+use super::fate::{self, Answer, FileFault};
 use super::pace::Pace;
 use super::scenario::{Submission, object_manifest};
 
 /// How many manifests of batches are kept: those that no daemon has fetched yet are among the last.
 const MANIFESTS: usize = 200;
 
-/// How many files in trouble are known.
+/// How many files faulty are known.
 const MOST_TROUBLED: usize = 20_000;
 
 /// In how many pieces a slow file is sent.
@@ -62,7 +62,7 @@ struct Shared {
     pace: Pace,
     alerts: bool,
     manifests: Mutex<VecDeque<(String, Vec<u8>)>>,
-    /// How many requests came for each file that is in trouble, or called back for.
+    /// How many requests came for each file that is faulty, or called back for.
     requests: Mutex<HashMap<String, u32>>,
     /// Until when the server of a collection is away.
     away: Mutex<Option<(&'static str, Instant)>>,
@@ -140,7 +140,7 @@ impl Origin {
 
     /// How many requests came for it before, this one not counted.
     ///
-    /// Counts are lost when there are too many: a trouble that was over may then come again.
+    /// Counts are lost when there are too many: a fault that was over may then come again.
     fn count(&self, path: &str) -> u32 {
         let mut requests = self.shared.requests.lock();
         if requests.len() >= MOST_TROUBLED {
@@ -163,18 +163,18 @@ impl Origin {
         pace.time(seconds).max(LEAST_LARGE).mul_f64(dice.float(0.95, 1.05))
     }
 
-    /// Sends a file, or what is in its place while it is in trouble.
+    /// Sends a file, or what is in its place while it has a fault.
     fn send(&self, submission: &str, path: &str, content: Content, request: &Request) -> Response {
-        let trouble = fate::of_file(self.shared.seed, submission, path).filter(|_| request.method() == Method::GET);
-        let trouble = trouble.filter(|fate| self.count(path) < fate.requests).map(|fate| fate.trouble);
-        let (content, tag) = match trouble {
-            Some(Trouble::Gone) => return (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
-            Some(Trouble::Expired) => return (StatusCode::FORBIDDEN, "this link has expired\n").into_response(),
-            Some(Trouble::Busy) => return busy("1"),
-            Some(Trouble::Damaged) => (content.damaged(), "\"damaged\""),
-            Some(Trouble::Cut) | None => (content, "\"whole\""),
+        let fault = fate::of_file(self.shared.seed, submission, path).filter(|_| request.method() == Method::GET);
+        let fault = fault.filter(|fate| self.count(path) < fate.requests).map(|fate| fate.fault);
+        let (content, tag) = match fault {
+            Some(FileFault::Gone) => return (StatusCode::NOT_FOUND, "there is no such file\n").into_response(),
+            Some(FileFault::Expired) => return (StatusCode::FORBIDDEN, "this link has expired\n").into_response(),
+            Some(FileFault::Busy) => return busy("1"),
+            Some(FileFault::Damaged) => (content.damaged(), "\"damaged\""),
+            Some(FileFault::Cut) | None => (content, "\"whole\""),
         };
-        let cut = (trouble == Some(Trouble::Cut)).then_some(content.size / 2);
+        let cut = (fault == Some(FileFault::Cut)).then_some(content.size / 2);
         let from = range_start(request.headers()).filter(|from| *from < content.size);
         let (offset, size) = (from.unwrap_or(0), content.size);
         let mut response = Response::builder()

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use queuekeeper_ingest::access::{self, Extent, Format, RequestError, Wanted};
+use queuekeeper_ingest::access::{self, Extent, Format, RequestError, RequestedArchive};
 use queuekeeper_ingest::services::Services;
 use tokio::time::sleep;
 
@@ -50,7 +50,7 @@ impl Readers {
         let Some(ark) = found.first().and_then(|object| object.ark.parse().ok()) else { return Ok(()) };
         let format = self.dice.weighted(&[(3, Format::Zip), (1, Format::Tar)]);
         let token = self.dice.uuid().to_string();
-        let wanted = Wanted { token, ark, version: None, format, extent: Extent::Full };
+        let wanted = RequestedArchive { token, ark, version: None, format, extent: Extent::Full };
         match access::request(queue, catalogue, settings, wanted, Timestamp::now()).await {
             Ok(_) => {}
             Err(RequestError::Queue(error)) => {

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_no_event_told_of_is_counted_once_and_repaired() {
+    async fn what_no_event_reported_is_counted_once_and_repaired() {
         let server = PrivateServer::start(Options::default()).await.unwrap();
         let config = Config::new(server.connect_string().parse().unwrap());
         let client = config.connect().await.unwrap();

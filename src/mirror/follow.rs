@@ -19,7 +19,7 @@ use super::clock::Moment;
 use super::date::date;
 use super::image::{Change, Image, NAMED};
 use super::metrics::{Metrics, ReadCause};
-use super::read::{Answer, Estimates, Found, Query, Reader, nodes};
+use super::read::{Answer, Estimates, Found, NOT_READABLE, Query, Reader, nodes};
 use super::store::Writer;
 use super::walk::{Walk, walk, walk_aside};
 use super::watch::{DIRTY_LIMIT, Interrupted, Watch};
@@ -146,7 +146,7 @@ impl Follower {
             warn!(
                 unreadable,
                 paths,
-                "found znodes that hold garbage, are not readable with these credentials, or have an unexpected name",
+                "found znodes that cannot be decoded, are not readable with these credentials, or have an unexpected name",
             );
         }
         if let Some((znodes, first)) = denied {
@@ -348,7 +348,7 @@ impl Follower {
                 (Some(chroot), "/") => chroot.to_owned(),
                 (chroot, _) => format!("{}{path}", chroot.unwrap_or_default()),
             };
-            Some(format!("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file"))
+            Some(format!("{path} {NOT_READABLE}"))
         });
         let problem = problem.flatten();
         self.writer.with_freshness(|freshness| {

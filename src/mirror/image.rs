@@ -176,7 +176,7 @@ impl Image {
         self.denied.iter().min()
     }
 
-    /// Whether the image has a znode that could not be read: garbage, or closed to us.
+    /// Whether the image has a znode that cannot be decoded, or is not readable.
     pub(super) fn is_unreadable(&self, path: &Path) -> bool {
         match path {
             Path::Job(job) => self.jobs.is_unreadable(*job, None),

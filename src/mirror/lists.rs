@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-pub use super::page::{Cursor, InvalidCursor, ListError, Page, Part};
+pub use super::page::{Cursor, InvalidCursor, ListError, Page, PageRequest};
 
 use super::image::{Batch, LockStat};
 use super::situation::PauseSituation;

@@ -11,7 +11,7 @@ use super::clock::{Moment, Offset};
 use super::date::date;
 use super::image::Image;
 use super::measured::Measured;
-use super::read::{Found, Query, ReadBudget, ReadError, Reader, nodes};
+use super::read::{Found, NOT_READABLE, Query, ReadBudget, ReadError, Reader, nodes};
 use super::store::{MirrorStore, Writer};
 use super::walk::{Walk, walk};
 use queuekeeper_queue::fault::{Fault, Limits};
@@ -35,7 +35,7 @@ pub enum LoadError {
         chroot: String,
     },
     /// Our credentials do not let us read what everything else lies in.
-    #[error("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file")]
+    #[error("{path} {why}", why = NOT_READABLE)]
     Denied {
         /// The first of the folders that are closed to us, below the chroot.
         path: String,

@@ -15,14 +15,14 @@ use super::find::PAGE_LIMIT;
 
 /// Which part of a list is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Part {
+pub struct PageRequest {
     /// Where to begin; `None` for the first page.
     pub after: Option<Cursor>,
     /// How many items, 1 to [`PAGE_LIMIT`].
     pub size: usize,
 }
 
-impl Part {
+impl PageRequest {
     /// The key after which to go on, in a list of that order.
     pub(super) fn key<K: DeserializeOwned>(&self, order: &str) -> Result<Option<K>, InvalidCursor> {
         self.after.as_ref().map(|cursor| cursor.key(order)).transpose()

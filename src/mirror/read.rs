@@ -45,6 +45,9 @@ const LATELY: Duration = Duration::from_millis(50);
 /// How many bytes of answers all reading of the tree may have under way at once, where nothing else is configured.
 pub const READ_BUDGET_BYTES: u64 = 8 << 20;
 
+/// What is said of a znode that our credentials may not read, after its path.
+pub(crate) const NOT_READABLE: &str = "is not readable with these credentials (NoAuth): check --zookeeper.auth-file";
+
 /// A request made while disconnected waits until the session ends; this one does not.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 

@@ -18,7 +18,7 @@ use zookeeper_client::{Client, Error, SessionState, Stat};
 
 use self::cache::{Listings, Recent};
 use super::clock::{Moment, OffsetAt};
-use super::read::ReadBudget;
+use super::read::{NOT_READABLE, ReadBudget};
 use queuekeeper_queue::path::NodePath;
 
 /// How many reads are in flight at once.
@@ -70,7 +70,7 @@ pub enum NodeError {
         path: NodePath,
     },
     /// Our credentials do not allow it.
-    #[error("{path} is not readable with these credentials (NoAuth): check --zookeeper.auth-file")]
+    #[error("{path} {why}", why = NOT_READABLE)]
     NoAuth {
         /// The znode.
         path: NodePath,

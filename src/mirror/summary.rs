@@ -229,7 +229,7 @@ pub struct Summary {
     pub held_with_collection: u64,
     /// Znodes in the image.
     pub znodes: u64,
-    /// Of these, unreadable: garbage, not readable, or with an unexpected name.
+    /// How many of these cannot be decoded, are not readable, or have an unexpected name.
     pub unreadable: u64,
     /// States and folders of states that we do not know, at most 20 of them; what is counted as `other`.
     pub unknown_states: Vec<Arc<str>>,

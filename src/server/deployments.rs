@@ -14,7 +14,7 @@ use super::{log_listening, reload_on};
 use crate::config::{Config, ConfigFile, DeploymentName, Deployments, OfOneQueue, Web};
 use crate::metrics::{self, DEPLOYMENT};
 use crate::prometheus::Prometheus;
-use crate::web::{self, Front, Several};
+use crate::web::{self, Front, ServedDeployments};
 
 /// Checks that a configuration has nothing that belongs to one queue.
 ///
@@ -28,7 +28,7 @@ pub fn check(config: &Config) -> Result<(), OfOneQueue> {
     if config.deposits.is_some() {
         return refuse("--deposits.working", "the working storage of deposits");
     }
-    config.file.as_ref().map_or(Ok(()), ConfigFile::check_for_several)
+    config.file.as_ref().map_or(Ok(()), ConfigFile::check_for_deployments)
 }
 
 /// Serves queues on the listeners until `shutdown`, each below its name, and returns within two seconds of it. The
@@ -64,8 +64,8 @@ pub async fn serve(
         let front = front.clone();
         reload_on(&mut tasks, hangups, trails, move || front.reload());
     }
-    let several = Several::new(&front, common.web, registry, states);
-    tasks.spawn("the web server", |shutdown| async { Ok(several.run(listeners, shutdown).await?) });
+    let served = ServedDeployments::new(&front, common.web, registry, states);
+    tasks.spawn("the web server", |shutdown| async { Ok(served.run(listeners, shutdown).await?) });
     tasks.join().await
 }
 

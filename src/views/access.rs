@@ -8,7 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::{AgeBand, OneOf, SearchFor};
-use super::{Source, session_text};
+use super::{ViewSource, session_text};
 use crate::actions::access::MadeRequest;
 use crate::mirror::lists::{Page, RequestOrder, RequestQuery};
 use crate::mirror::{Request, state_label};
@@ -53,7 +53,7 @@ pub(crate) struct AccessFilter {
     pub(crate) sort: Sort,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the access requests that match.
     ///
     /// # Errors

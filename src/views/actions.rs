@@ -169,7 +169,7 @@ pub(crate) struct FrozenList {
     /// Its id, which becomes that of the action.
     #[schema(example = "01938f5e-6c2a-7c3b-9d6e-2f0d1c5b7a90")]
     pub(crate) id: String,
-    /// When it was frozen; it is kept for half an hour.
+    /// When it was frozen; it is kept for a limited time.
     pub(crate) at: Timestamp,
     /// The action on each item.
     #[schema(example = "resume")]

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Source;
+use super::ViewSource;
 use super::parameter::{OneOf, labelled};
 use crate::metrics::working_storage::MeasuredStorage;
 use crate::mirror::{ByState, HISTORY, Point};
@@ -262,7 +262,7 @@ pub(crate) struct Series {
     pub(crate) values: Vec<Option<f64>>,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// These charts, of a range that is not longer than the mirror keeps.
     pub(crate) fn charts(&self, kinds: &[ChartKind], range: Range, now: Timestamp) -> Vec<Chart> {
         let history = self.store.history(now, range.length(), range.points(kinds.len() == 1) as usize);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::error::ViewError;
-use super::{Session, Source};
+use super::{Session, ViewSource};
 use crate::mirror::{Grant, Process, StateSituation, Summary, state_label};
 use queuekeeper_ingest::daemon::{Daemon, Takes};
 use queuekeeper_queue::fault::Fault;
@@ -21,7 +21,7 @@ const GRANTS: usize = 100;
 /// How many of its jobs, and of its other locks, are named of each process.
 const NAMED: usize = 20;
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// The daemons, by process and by state.
     ///
     /// # Errors

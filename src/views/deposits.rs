@@ -13,7 +13,7 @@ mod parts;
 
 pub(crate) use parts::DepositPart;
 
-use super::Source;
+use super::ViewSource;
 use super::error::ViewError;
 use super::page::PageQuery;
 use super::warnings::WarnedJobs;
@@ -157,7 +157,7 @@ impl DepositView {
     }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A deposit that was made, with what the queue knows of its batch, and of those of its further parts.
     pub(crate) fn deposit(&self, deposit: &Deposit, parts: &[Deposit], now: Timestamp) -> DepositView {
         let mut view = self.batch_of_deposit(deposit, now);
@@ -275,7 +275,7 @@ impl Source<'_> {
     }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// What has become of the failed rows of a batch; `None` where it has none that can be submitted again.
     pub(crate) fn resubmission(&self, id: BatchId) -> Option<Resubmission> {
         let found = self.store.batch(id)?.batch;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Source;
+use super::ViewSource;
 use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::OneOf;
@@ -31,7 +31,7 @@ pub(crate) struct FailureSort {
     pub(crate) sort: Sort,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the groups of failed jobs.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::Source;
+use super::ViewSource;
 use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::OneOf;
@@ -43,7 +43,7 @@ impl FaultFilter {
     }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the faults of a kind, or of all of them.
     ///
     /// # Errors
@@ -132,8 +132,8 @@ pub(crate) struct FaultList {
     /// Suspected faults of the requested kinds, which are not present for long enough to be reported. A daemon's own
     /// writes look like faults for a moment.
     pub(crate) unconfirmed: Vec<Unconfirmed>,
-    /// How many znodes hold garbage, are not readable with these credentials, or have an unexpected name. Not all of
-    /// these break something.
+    /// How many znodes cannot be decoded, are not readable with these credentials, or have an unexpected name. Not all
+    /// of these break something.
     pub(crate) unreadable_znodes: u64,
     /// Their paths, of the first hundred.
     #[schema(example = json!(["/jobs/jid0000000042/status"]))]

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Source;
+use super::ViewSource;
 use crate::mirror::PauseSituation;
 
 /// A held collection.
@@ -56,7 +56,7 @@ impl HeldStore {
     }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// The stores that are held, by name.
     pub(crate) fn held_stores(&self) -> Vec<HeldStore> {
         self.store.held_stores().iter().map(|(store, pause)| HeldStore::new(store, pause)).collect()

@@ -9,9 +9,9 @@ use utoipa::ToSchema;
 
 use super::diagnosis::DiagnosisView;
 use super::error::{ViewError, quoted};
-use super::node::TreeNode;
 use super::objects::{MadeVersion, ObjectCopy, Objects};
-use super::{Session, Source};
+use super::tree::TreeNode;
+use super::{Session, ViewSource};
 use crate::insight;
 use crate::mirror::{self, Happening, MirrorStore, NodeError, PastEvent, Volume};
 use queuekeeper_ingest::spec;
@@ -24,7 +24,7 @@ mod download;
 
 pub(crate) use download::{Download, Fetching};
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A job by its id, with its znodes, which are read from ZooKeeper.
     ///
     /// # Errors

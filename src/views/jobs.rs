@@ -9,7 +9,7 @@ use super::error::ViewError;
 use super::page::PageQuery;
 use super::parameter::{BatchName, OneOf, SearchFor, Text};
 use super::show::visible;
-use super::{NONE, PrometheusDuration, Source, session_text};
+use super::{NONE, PrometheusDuration, ViewSource, session_text};
 use crate::mirror::failures::FailureKey;
 use crate::mirror::find::{Direction, FoundPage, InvalidCursor, JobCursor, JobOrder, JobQuery};
 use crate::mirror::{ByState, Job, state_label};
@@ -128,7 +128,7 @@ pub(super) fn collection_name(mnemonic: &str) -> String {
     if mnemonic.is_empty() { NONE.to_owned() } else { visible(mnemonic) }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the jobs that match.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::error::ViewError;
 use super::held::HeldStore;
 use super::page::PageQuery;
 use super::parameter::{AgeBand, Holder, OneOf, Text};
-use super::{Source, session_text};
+use super::{ViewSource, session_text};
 use crate::mirror::lists::{self, ListedLock, LockOrder, Page, SessionLocks};
 use crate::mirror::{AGE_LABELS, LockKind, Summary};
 use queuekeeper_queue::path::Path;
@@ -50,7 +50,7 @@ pub(crate) struct LockFilter {
     pub(crate) sort: Sort,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the locks that match.
     ///
     /// # Errors

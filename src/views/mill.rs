@@ -50,7 +50,9 @@ pub(crate) use policies::{
 };
 pub(crate) use producers::{ForecastItem, MorselItem, ProducerItem};
 pub(crate) use proofs::ProofAge;
-pub(crate) use queues::{BudgetItem, BudgetPart, LimitItem, MillOverview, QueueItem, WorkerItem};
+pub(crate) use queues::{
+    BudgetItem, BudgetPart, LimitItem, MillOverview, QueueItem, RATE_MINUTES, WorkerItem, no_process,
+};
 pub(crate) use report_files::{OpenReport, OpenStore, ReportFile, ReportFormat};
 pub(crate) use reports::{
     CoveragePart, FailedItem, ReportDetail, ReportFilter, ReportItem, ReportList, ReportPage, StoredFile, tag,

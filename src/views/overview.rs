@@ -159,7 +159,7 @@ pub(crate) struct Overview {
     pub(crate) locks: Vec<LockFigures>,
     /// Znodes in the mirror.
     pub(crate) znodes: u64,
-    /// Of these, unreadable: garbage, not readable with these credentials, or with an unexpected name.
+    /// How many of these cannot be decoded, are not readable with these credentials, or have an unexpected name.
     pub(crate) unreadable_znodes: u64,
     /// Unknown states, at most 20; their items are counted as `other`.
     pub(crate) unknown_states: Vec<String>,

@@ -9,12 +9,16 @@ use utoipa::IntoParams;
 use super::error::ViewError;
 use super::parameter::Within;
 use crate::mirror::find::{InvalidCursor, PAGE_LIMIT};
-use crate::mirror::lists::Part;
+use crate::mirror::lists::PageRequest;
 
-/// How many items a page has.
-pub(crate) type Limit = Within<1, 500, 50>;
+/// How many items a page has, of a list with this usual number.
+// The compiler (1.95) breaks down over closures with this type where its bound is a constant.
+pub(crate) type PageLimit<const USUAL: u32> = Within<1, 500, USUAL>;
 
 const _: () = assert!(PAGE_LIMIT == 500, "the largest page is the mirror's");
+
+/// How many items a page has.
+pub(crate) type Limit = PageLimit<50>;
 
 /// Which page of a list.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, Args, IntoParams)]
@@ -45,8 +49,8 @@ impl PageQuery {
     }
 
     /// The part of a list that it asks for.
-    pub(crate) fn part(&self) -> Result<Part, ViewError> {
-        Ok(Part { after: self.after()?, size: self.limit.get() })
+    pub(crate) fn part(&self) -> Result<PageRequest, ViewError> {
+        Ok(PageRequest { after: self.after()?, size: self.limit.get() })
     }
 
     /// Its size, as a parameter where it is not the usual one.

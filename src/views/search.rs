@@ -10,7 +10,7 @@ use super::error::ViewError;
 use super::jobs::{JobFilter, JobItem, JobList};
 use super::page::PageQuery;
 use super::parameter::{Holder, SearchFor};
-use super::{NONE, Source};
+use super::{NONE, ViewSource};
 use crate::mirror::failures::FailureKey;
 use queuekeeper_queue::id::JobId;
 
@@ -57,7 +57,7 @@ pub(crate) struct Matches {
     pub(crate) is_collection: bool,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// Finds what matches a text. An id or a UUID names one thing, whatever else contains it.
     ///
     /// # Errors

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_of_time_is_told_in_one_unit() {
+    fn a_length_of_time_is_reported_in_one_unit() {
         for (seconds, text) in [
             (0, "0 s"),
             (59, "59 s"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_come_is_told_in_the_nearest_unit() {
+    fn a_time_to_come_is_reported_in_the_nearest_unit() {
         for (seconds, text) in [
             (0, "0 s"),
             (59, "59 s"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_sizes_are_told_short_and_exactly() {
+    fn counts_and_sizes_are_reported_short_and_exactly() {
         for (count, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_046, "12,046"), (1_234_567, "1,234,567")] {
             assert_eq!(Count(count).to_string(), text);
         }

@@ -12,7 +12,7 @@ use queuekeeper_zookeeper::Servers;
 
 /// What views are worked out from: a server has all of it, the command line what it was given.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct ViewSource<'a> {
     /// The queue.
     pub(crate) store: &'a MirrorStore,
     /// Working storage; `None` where none is measured.
@@ -25,7 +25,7 @@ pub(crate) struct Source<'a> {
     pub(crate) stalled_after: Duration,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// The figures of the whole queue.
     ///
     /// # Errors

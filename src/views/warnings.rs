@@ -5,7 +5,7 @@ use queuekeeper_ingest::warnings;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::Source;
+use super::ViewSource;
 use crate::mirror::find::{JobOrder, JobQuery, PAGE_LIMIT, SearchText};
 use queuekeeper_queue::id::BatchId;
 
@@ -34,7 +34,7 @@ pub(crate) struct WarnedJob {
     pub(crate) warnings: String,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// The jobs of a batch with warnings. A job that fails behind them has its failure in their place.
     pub(crate) fn warned(&self, batch: BatchId, now: Timestamp) -> WarnedJobs {
         let text = Some(SearchText::in_messages(warnings::BEGINNING));

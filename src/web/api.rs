@@ -3,6 +3,8 @@
 //! A handler is registered with its description ([`utoipa::path`]), so that the document cannot name one that is not
 //! there or leave one out.
 
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
@@ -15,7 +17,9 @@ use super::http::json::Json;
 use super::http::problem::Problem;
 use super::routes::Route;
 use super::state::State;
+use crate::alerts::MAX_MESSAGE_BYTES;
 use crate::config::RepositoryParts;
+use crate::words::size;
 
 mod access;
 pub(super) mod actions;
@@ -160,7 +164,7 @@ pub(super) fn described(has: RepositoryParts) -> (utoipa::openapi::OpenApi, Vec<
 /// The route of the description itself.
 pub(super) fn document_route(document: &utoipa::openapi::OpenApi) -> (&'static str, MethodRouter<State>) {
     let json = document.to_json().map_err(|error| tracing::error!(%error, "the API cannot be described")).ok();
-    let json: Option<axum::body::Bytes> = json.map(Into::into);
+    let json: Option<Bytes> = json.map(Into::into);
     let serve = async move || -> Response {
         match json {
             Some(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
@@ -172,3 +176,11 @@ pub(super) fn document_route(document: &utoipa::openapi::OpenApi) -> (&'static s
 
 /// What a handler of the API answers.
 pub(super) type Answer<T> = Result<Json<T>, Problem>;
+
+/// The body of a message of another program, which is refused where it cannot be read.
+fn message(body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
+    body.map_err(|rejection| {
+        let limit = size(MAX_MESSAGE_BYTES as u64);
+        Problem::new(rejection.status(), format!("The body cannot be read, or is larger than the limit of {limit}."))
+    })
+}

@@ -21,7 +21,7 @@ use crate::config::{DeploymentName, RoutePrefix, Web};
 
 /// The pages of several queues, and those of all of them.
 #[derive(Debug)]
-pub struct Several {
+pub struct ServedDeployments {
     pub(super) queues: Vec<State>,
     common: Common,
 }
@@ -35,7 +35,7 @@ pub(super) struct Common {
     queues: Arc<[State]>,
 }
 
-impl Several {
+impl ServedDeployments {
     /// `web` is the configuration of the pages of all queues, each of which has its own with its prefix. `registry` has
     /// what belongs to none of them, and is complete.
     #[must_use]

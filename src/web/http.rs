@@ -9,6 +9,7 @@ pub(in crate::web) mod auth;
 pub(in crate::web) mod connection;
 pub(in crate::web) mod context;
 pub(in crate::web) mod csrf;
+pub(in crate::web) mod headers;
 pub(in crate::web) mod host;
 pub(in crate::web) mod identity;
 pub(in crate::web) mod json;

@@ -173,14 +173,14 @@ async fn check_config_file(
 ) {
     let Some(file) = context.config_file() else { return };
     let path = file.path().to_owned();
-    let is_of_several = context.config.deployments.is_some();
+    let has_deployments = context.config.deployments.is_some();
     let read = read_again(&path, last_error.what, move || file.read_again()).await;
     let outcome = read.and_then(|new| {
         if let Some(new) = new {
             for alerts in alerts {
                 alerts.set_rules(new.rules().clone());
             }
-            if let Some(in_use) = in_use.filter(|_| !is_of_several) {
+            if let Some(in_use) = in_use.filter(|_| !has_deployments) {
                 new.log_unapplied(in_use);
             }
             context.set_config_file(new);
@@ -190,7 +190,7 @@ async fn check_config_file(
         let (web, Some(file)) = (context.web_file(), context.config_file()) else { return Ok(()) };
         file.check_users(web.as_deref()).map_err(|error| error.to_string())?;
         // The same holds for what the next start refuses.
-        let checked = if is_of_several { file.check_for_several() } else { Ok(()) };
+        let checked = if has_deployments { file.check_for_deployments() } else { Ok(()) };
         checked.map_err(|error| format!("a start with it would be refused: {error}"))
     });
     last_error.update(outcome);

@@ -25,7 +25,7 @@ use crate::views::job::JobDetail;
 use crate::views::mill::Mill;
 use crate::views::objects::Objects;
 use crate::views::overview::OpenBitErrors;
-use crate::views::{Source, ViewError};
+use crate::views::{ViewError, ViewSource};
 
 /// What a server has once, however many queues it serves: connections, logins, the metrics of requests, and the files
 /// that it reloads.
@@ -319,9 +319,9 @@ impl State {
     }
 
     /// What views are made from.
-    pub(super) fn source(&self) -> Source<'_> {
+    pub(super) fn source(&self) -> ViewSource<'_> {
         let Shared { store, storage, alerts, config, .. } = &*self.shared;
-        Source {
+        ViewSource {
             store,
             storage: storage.as_ref(),
             alerts: alerts.get(),

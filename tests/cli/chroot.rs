@@ -79,8 +79,8 @@ async fn services_say_in_one_line_that_it_is_missing_and_go_on_when_it_is_there(
         format!("ZooKeeper has no znode /late/queue: create it ({command}), or correct the chroot in --zookeeper");
     for service in [&serve, &ingest] {
         eventually(LIMIT, "it says what is missing", async || {
-            let (status, told) = service.ready().await;
-            status == 503 && told.starts_with("not ready: ") && told.trim_end().ends_with(&line)
+            let (status, reported) = service.ready().await;
+            status == 503 && reported.starts_with("not ready: ") && reported.trim_end().ends_with(&line)
         })
         .await;
     }

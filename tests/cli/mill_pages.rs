@@ -230,7 +230,7 @@ async fn an_admin_releases_what_is_held_and_changes_policies_and_nobody_saves_ov
     eventually(minutes, "it is copied", async || copy().as_deref() == Some("two\n")).await;
     pages.get("/mill", &["requeued", "a new edition", "ada"]).await;
     pages.get("/audit", &["Release task", "a new edition", &format!("task:{number}"), "Held → waiting"]).await;
-    pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "Because of", "overwrite", "in 30 days"]).await;
+    pages.get("/mill/spaces/one/theses/item?key=a/b", &["Kept aside", "Cause", "overwrite", "in 30 days"]).await;
     let released = pages.json("/api/v1/audit?action=release_task&outcome=done").await["items"][0].clone();
     let action = format!("/api/v1/actions/{}", released["id"].as_str().unwrap());
     let words = pages.json(&action).await["operations"][0].as_str().unwrap().to_owned();

@@ -223,7 +223,8 @@ async fn a_deposit_is_withdrawn_by_its_depositor_or_an_operator_until_a_job_of_i
     eventually(LONGEST, "its jobs are seen", has_jobs).await;
     assert!(page(&lab, &format!("/submit/{id}")).await.contains(&link));
     let question = page(&lab, &format!("/submit/{id}/withdraw")).await;
-    assert!(question.contains("It is deleted with its 3 jobs, or nothing is changed"), "{question}");
+    assert!(question.contains("It is deleted with all its jobs, or nothing is changed"), "{question}");
+    assert!(question.contains("Withdraw it with its 3 jobs</button>"), "{question}");
     assert!(question.contains("Withdraw a.txt?") && !question.contains("required"), "{question}");
     assert!(page(&ops, &format!("/batches/{batch}")).await.contains("action=withdraw&#38;on=bid"));
     assert_eq!(lab.form(&id, "the+wrong+files").await.0, 303);

@@ -44,9 +44,9 @@ fn bars(expr: &str) -> f64 {
     std::fs::write(&file, test).unwrap();
     let output = Command::new("promtool").args(["test", "rules"]).arg(&file).output();
     let output = output.expect("promtool is installed: .ci/install prometheus");
-    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    let got: Vec<&str> = told.lines().filter_map(|line| line.trim().strip_prefix("got: ")).collect();
-    assert_eq!(got.len(), 16, "{told}");
+    let reported = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let got: Vec<&str> = reported.lines().filter_map(|line| line.trim().strip_prefix("got: ")).collect();
+    assert_eq!(got.len(), 16, "{reported}");
     got.iter().filter(|got| **got != "nil").map(|got| got.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum()
 }
 

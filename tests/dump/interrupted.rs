@@ -32,8 +32,8 @@ async fn an_interrupted_load_keeps_the_queue_paused_and_can_be_gone_on_with() {
 
         let there = copy.loaded().await;
         assert!(part < 4 || there > 0);
-        let (loaded, told) = copy.load_told(&dump, None, true).await.unwrap();
-        assert_eq!((loaded.found, told), (there, copy.loaded().await));
+        let (loaded, reported) = copy.load_reported(&dump, None, true).await.unwrap();
+        assert_eq!((loaded.found, reported), (there, copy.loaded().await));
         assert_eq!(copy.lasting().await, wanted);
         assert!(matches!(copy.load(&dump, None, true).await, Err(LoadError::NothingToResume)));
     }

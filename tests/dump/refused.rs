@@ -77,23 +77,26 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
     for (text, expected) in table {
         std::fs::write(&file, text).unwrap();
         let output = load(&file).await;
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{expected}: {told}");
-        assert!(told.contains(expected) && told.starts_with("error: "), "{expected:?} is not in: {told}");
-        assert!(!told.contains("created the chroot"), "{told}");
+        let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{expected}: {reported}");
+        assert!(reported.contains(expected) && reported.starts_with("error: "), "{expected:?} is not in: {reported}");
+        assert!(!reported.contains("created the chroot"), "{reported}");
     }
     // What comes from a pipe is read to its end, too.
     std::fs::write(&file, of_size("/x", 2_000_000)).unwrap();
     let output = with_input(&["load", "--zookeeper", &address], &file).await;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(2) && told.contains("standard input: line 3 has the path /x"), "{told}");
-    assert!(!told.contains("created the chroot"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.code() == Some(2) && reported.contains("standard input: line 3 has the path /x"),
+        "{reported}"
+    );
+    assert!(!reported.contains("created the chroot"), "{reported}");
     std::fs::write(&file, &good).unwrap();
     let output = load(&file).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = load(&file).await;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("the chroot is not empty: /jobs"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(reported.contains("the chroot is not empty: /jobs"), "{reported}");
 }
 
 #[tokio::test]
@@ -109,8 +112,8 @@ async fn how_far_the_jobs_of_another_trees_batch_are_is_not_taken_for_that_of_a_
     for (name, more) in names.iter().zip(["", "", "", "", "", ", and 1 more", ", and 2 more"]) {
         copy.make(&[(name, b"")]).await;
         let refused = copy.load(&dump, None, false).await.unwrap_err().to_string();
-        let told: Vec<_> = names.iter().take_while(|other| *other <= name).take(5).map(String::as_str).collect();
-        assert_eq!(refused, format!("the chroot is not empty: {}{more}", told.join(", ")));
+        let reported: Vec<_> = names.iter().take_while(|other| *other <= name).take(5).map(String::as_str).collect();
+        assert_eq!(refused, format!("the chroot is not empty: {}{more}", reported.join(", ")));
     }
     for name in &names {
         copy.client.delete(name, None).await.unwrap();
@@ -147,17 +150,17 @@ fn no_bit_of_a_dump_may_flip() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_or_written_is_told_and_leaves_nothing_behind() {
+async fn what_cannot_be_read_or_written_is_reported_and_leaves_nothing_behind() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("queue.jsonl");
     let (_, nowhere) = World::nowhere().await;
     let output = queuekeeper(&["dump", "--zookeeper", &nowhere, "--output", file.to_str().unwrap()]).await;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
         output.status.code() == Some(1)
-            && told.contains("ZooKeeper has no znode /t")
-            && told.contains("create it (zkCli.sh "),
-        "{told}"
+            && reported.contains("ZooKeeper has no znode /t")
+            && reported.contains("create it (zkCli.sh "),
+        "{reported}"
     );
 
     let world = odd().await;
@@ -169,8 +172,8 @@ async fn what_cannot_be_read_or_written_is_told_and_leaves_nothing_behind() {
         .await
         .unwrap();
     let output = queuekeeper(&["dump", "--zookeeper", &world.address, "--output", file.to_str().unwrap()]).await;
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.code() == Some(1) && told.contains("cannot read /locks/queue/ingest"), "{told}");
+    let reported = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && reported.contains("cannot read /locks/queue/ingest"), "{reported}");
     let output = queuekeeper(&["dump", "--zookeeper", &world.address, "--output", "/dev/full"]).await;
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -9,7 +9,7 @@ use queuekeeper_zookeeper::{Auth, Config};
 
 use super::world::{EXPANSION, SEQUENTIAL, World, odd, program, queuekeeper};
 
-fn told(output: &Output) -> String {
+fn reported(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -20,22 +20,22 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
     let file = directory.path().join("queue.jsonl");
     let file = file.to_str().unwrap();
     let dumped = queuekeeper(&["dump", "--zookeeper", &source.address, "--output", file]).await;
-    assert!(dumped.status.success() && dumped.stdout.is_empty(), "{}", told(&dumped));
-    assert!(told(&dumped).contains("2 jobs, 1 batch, 1 access request"), "{}", told(&dumped));
+    assert!(dumped.status.success() && dumped.stdout.is_empty(), "{}", reported(&dumped));
+    assert!(reported(&dumped).contains("2 jobs, 1 batch, 1 access request"), "{}", reported(&dumped));
     assert!(
-        told(&dumped).contains("locks of sessions, which are marked and will not be loaded: 2 znodes"),
+        reported(&dumped).contains("locks of sessions, which are marked and will not be loaded: 2 znodes"),
         "{}",
-        told(&dumped)
+        reported(&dumped)
     );
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left behind");
 
     // The chroot is made, and a file that stands in a pipe is the same.
     let (_, address) = World::nowhere().await;
     let loaded = queuekeeper(&["load", "--zookeeper", &address, file]).await;
-    assert!(loaded.status.success(), "{}", told(&loaded));
+    assert!(loaded.status.success(), "{}", reported(&loaded));
     for part in ["created the chroot", "not restored: 2 locks of sessions; times", "the next number in /jobs is 12345"]
     {
-        assert!(told(&loaded).contains(part), "{part} is not in {}", told(&loaded));
+        assert!(reported(&loaded).contains(part), "{part} is not in {}", reported(&loaded));
     }
     let copy = World {
         client: queuekeeper_zookeeper::Config::new(address.parse().unwrap()).connect().await.unwrap(),
@@ -82,8 +82,8 @@ async fn a_queue_that_is_empty_or_has_no_locks_is_loaded_as_it_is() {
     for nodes in [&[][..], &[("/jobs", &b""[..])], &[("/locks", b"x"), ("/locks/queue", b"")]] {
         let (source, copy) = (World::new().await, World::new().await);
         source.make(nodes).await;
-        let (loaded, told) = copy.load_told(&source.dump(None).await, None, false).await.unwrap();
-        assert_eq!((loaded.found, told), (0, copy.loaded().await));
+        let (loaded, reported) = copy.load_reported(&source.dump(None).await, None, false).await.unwrap();
+        assert_eq!((loaded.found, reported), (0, copy.loaded().await));
         assert_eq!(usize::try_from(loaded.read.nodes).unwrap(), 1 + nodes.len());
         assert_eq!(copy.lasting().await, source.lasting().await);
     }
@@ -101,8 +101,8 @@ async fn a_batch_whose_jobs_may_not_all_be_created_yet_is_noted_for_its_daemon()
             source.make(&[(&format!("{batch}/states"), b"")]).await;
         }
     }
-    let (_, told) = copy.load_told(&source.dump(None).await, None, false).await.unwrap();
-    assert_eq!(told, copy.loaded().await);
+    let (_, reported) = copy.load_reported(&source.dump(None).await, None, false).await.unwrap();
+    assert_eq!(reported, copy.loaded().await);
     assert_eq!(copy.client.list_children("/queuekeeper/expansions").await.unwrap(), ["bid0000000007"]);
 }
 
@@ -118,8 +118,8 @@ async fn a_load_gives_its_znodes_the_acl_that_it_was_given() {
     let acl = format!("auth::cdrwa{}", readers.collect::<String>());
     let arguments = ["load", "--zookeeper", &address, "--zookeeper.auth-file", &auth, "--zookeeper.acl", &acl, &file];
     let loaded = queuekeeper(&arguments).await;
-    assert!(loaded.status.success(), "{}", told(&loaded));
-    assert!(told(&loaded).contains("ACLs (new znodes have that of --zookeeper.acl)"), "{}", told(&loaded));
+    assert!(loaded.status.success(), "{}", reported(&loaded));
+    assert!(reported(&loaded).contains("ACLs (new znodes have that of --zookeeper.acl)"), "{}", reported(&loaded));
     let config = Config::new(address.parse().unwrap());
     let stranger = config.connect().await.unwrap();
     assert_eq!(stranger.get_data("/jobs").await.unwrap_err(), zookeeper_client::Error::NoAuth);
@@ -146,6 +146,6 @@ async fn a_reader_that_has_read_enough_of_a_dump_is_no_failure() {
         BufReader::with_capacity(100, reader).read_line(&mut line).unwrap();
         assert!(line.starts_with("{\"queuekeeper_dump\""), "{line}");
         let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
-        assert!(ended.status.success() && ended.stderr.is_empty(), "{:?}: {}", ended.status, told(&ended));
+        assert!(ended.status.success() && ended.stderr.is_empty(), "{:?}: {}", ended.status, reported(&ended));
     }
 }

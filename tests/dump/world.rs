@@ -87,11 +87,11 @@ impl World {
 
     /// Loads a dump in blocks of some size; where `cut` says so, reading fails after so many bytes.
     pub(crate) async fn load(&self, dump: &[u8], cut: Option<usize>, resume: bool) -> Result<Loaded, LoadError> {
-        self.load_told(dump, cut, resume).await.map(|(loaded, _)| loaded)
+        self.load_reported(dump, cut, resume).await.map(|(loaded, _)| loaded)
     }
 
     /// The same, with how many znodes were said to be loaded at the end.
-    pub(crate) async fn load_told(
+    pub(crate) async fn load_reported(
         &self,
         dump: &[u8],
         cut: Option<usize>,

@@ -231,11 +231,11 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
 
     let status_of = |job: u32| format!("/jobs/jid{job:010}/status");
     let (of_batch, of_request) = ("/batches/bid0000000000/status", "/access/small/qid0000000001/status");
-    let told = [status_of(1), of_batch.to_owned(), of_request.to_owned()];
-    for path in told.iter().chain([&status_of(2)]) {
+    let reported = [status_of(1), of_batch.to_owned(), of_request.to_owned()];
+    for path in reported.iter().chain([&status_of(2)]) {
         owner.set_acl(path, &for_owner_only(), None).await.unwrap();
     }
-    let closed: BTreeSet<_> = told.iter().cloned().chain([status_of(2)]).collect();
+    let closed: BTreeSet<_> = reported.iter().cloned().chain([status_of(2)]).collect();
     comparing.equals_within(SETTLES, &owner, &closed).await;
     // Daemons move one of the jobs, and with it the batch, and a request. Of each status the server says nothing to us,
     // only of what lies beside it.
@@ -261,7 +261,7 @@ async fn a_status_that_becomes_unreadable_is_shown_as_that_and_not_as_it_was() {
     let facts = comparing.equals_within(SETTLES, &owner, &closed).await;
     assert_eq!((facts["jobs other count"].as_str(), facts["unreadable"].as_str()), ("2", "4"));
     // To the other one nothing has happened to the second job, of which it knows all there is to know.
-    let facts = mirror.equals_within(SETTLES, &owner, &told.clone().into()).await;
+    let facts = mirror.equals_within(SETTLES, &owner, &reported.clone().into()).await;
     assert_eq!((facts["jobs other count"].as_str(), facts["jobs pending count"].as_str()), ("1", "2"));
     assert_eq!((facts["batches other count"].as_str(), facts["requests small other count"].as_str()), ("1", "1"));
 

@@ -30,14 +30,14 @@ async fn only_a_token_for_it_sends_alerts_and_what_it_sends_is_bounded() {
     assert_eq!(call(caller, &payload(900_000), JSON).await.code, 200);
     let answer = call(caller, &payload(1_100_000), JSON).await;
     assert_eq!(answer.code, 413, "{}", answer.text);
-    for (body, told) in [
+    for (body, reported) in [
         ("", "unexpected end of JSON"),
         ("{\"version\":\"5\"}", r#"\"5\""#),
         ("{\"version\":\"4\",\"alerts\":[{\"status\":\"hunter2\"}]}", "a field is missing"),
     ] {
         let answer = call(caller, body, JSON).await;
         assert_eq!(answer.code, 400, "{}", answer.text);
-        assert!(answer.text.contains(told), "{}", answer.text);
+        assert!(answer.text.contains(reported), "{}", answer.text);
         assert!(!answer.text.contains("hunter2"));
     }
     assert_eq!(call(caller, &payload(0), "text/plain").await.code, 415);

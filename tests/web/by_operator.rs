@@ -38,8 +38,8 @@ async fn a_job_that_an_operator_held_or_failed_names_them_and_is_counted_apart()
         (&json!("held"), &json!("oscar"), &json!("a court <order>"))
     );
     let page = world.get(OPERATOR, "/jobs/jid0000000001").await.text;
-    for told in ["Pending → Held, by oscar: a court &#60;order&#62;", "“oscar” has held it for"] {
-        assert!(page.contains(told), "{told}: {page}");
+    for reported in ["Pending → Held, by oscar: a court &#60;order&#62;", "“oscar” has held it for"] {
+        assert!(page.contains(reported), "{reported}: {page}");
     }
 
     let failed = job_in(&world, "jid0000000002", "failed").await;

@@ -17,17 +17,17 @@ pub(crate) fn queuekeeper(arguments: &[&str]) -> Command {
 }
 
 #[track_caller]
-fn is_refused(output: &Output, code: i32, told: &[&str]) {
+fn is_refused(output: &Output, code: i32, reported: &[&str]) {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{text}");
-    for part in told {
+    for part in reported {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
 }
 
 #[test]
-fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
-    for (arguments, told) in [
+fn what_is_wrong_on_the_command_line_is_reported_with_what_is_allowed() {
+    for (arguments, reported) in [
         (
             &["--web.listen-address=nowhere"][..],
             &["--web.listen-address", "the port is missing", "127.0.0.1:12181"][..],
@@ -54,7 +54,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
         (&["--zookeeper=prod=zk1", "--storage.path=/"], &["--storage.path", "belongs to one queue"]),
     ] {
         let output = queuekeeper(&["serve"]).args(arguments).output().unwrap();
-        is_refused(&output, 2, told);
+        is_refused(&output, 2, reported);
     }
     is_refused(&queuekeeper(&[]).output().unwrap(), 2, &["Usage: queuekeeper", "serve"]);
     is_refused(&queuekeeper(&["probe", "file:///etc/passwd"]).output().unwrap(), 2, &["URL", "http:// or https://"]);
@@ -78,7 +78,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     is_refused(&workers, 2, &["--workers", "'some'", "QUEUEKEEPER_MILL_WORKERS is set in the environment"]);
     assert!(!String::from_utf8_lossy(&workers.stderr).contains("QUEUEKEEPER_WORKERS"), "{workers:?}");
     // What is found after the command line was read is blamed on its variable as well.
-    for (set, told) in [
+    for (set, reported) in [
         (&[("QUEUEKEEPER_CONFIG_FILE", "/nope")][..], &["--config.file: cannot read /nope"][..]),
         (&[("QUEUEKEEPER_ZOOKEEPER", "a=zk1 a=zk2")], &["--zookeeper: two queues are named a"]),
         (&[("QUEUEKEEPER_MIRROR_DRIFT_INTERVAL", "1s")], &["--mirror.drift-interval: 1s is less than 10s"]),
@@ -91,7 +91,7 @@ fn what_is_wrong_on_the_command_line_is_told_with_what_is_allowed() {
     ] {
         let refused = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0"]).envs(set.iter().copied()).output();
         let refused = refused.unwrap();
-        is_refused(&refused, 2, told);
+        is_refused(&refused, 2, reported);
         is_refused(&refused, 2, &[&format!(" ({} is set in the environment)\n", set[0].0)]);
     }
     let given =
@@ -124,7 +124,7 @@ fn it_says_what_it_is_and_what_its_exit_codes_mean() {
 }
 
 #[tokio::test]
-async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
+async fn without_zookeeper_it_serves_and_says_so_and_ends_on_a_signal() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
@@ -141,12 +141,12 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_when_told() {
             }
         };
         let limit = Duration::from_secs(10);
-        let told = eventually_some(limit, "it says why it is not ready", async || {
+        let reported = eventually_some(limit, "it says why it is not ready", async || {
             let answer = reqwest::get(format!("http://{address}/-/ready")).await.unwrap();
             assert_eq!(answer.status(), 503);
             Some(answer.text().await.unwrap()).filter(|text| text.contains("connection refused"))
         });
-        assert!(told.await.contains("not connected to ZooKeeper: no ZooKeeper server can be used"));
+        assert!(reported.await.contains("not connected to ZooKeeper: no ZooKeeper server can be used"));
         let metrics = reqwest::get(format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
         assert!(metrics.contains("\nqueuekeeper_zookeeper_connected 0\n") && !metrics.contains("\nmerritt_jobs{"));
 

@@ -36,7 +36,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
     let digits = "0123456789abcdef".repeat(4);
     let token = |keys: &str| ("tokens_file: tokens.yml\n".to_owned(), format!("# tokens\n{keys}\n"));
     let config = |keys: &str| (keys.to_owned(), String::new());
-    for ((config, tokens), told) in [
+    for ((config, tokens), reported) in [
         (config("user: {}"), &["config.yml, line 1: the key user is unknown", "users, tokens_file"][..]),
         (config("users: {alice: root}"), &["line 1: users: alice: unknown role “root”; expected one of alertmanager"]),
         (config("users:\n  alice: admin\n  alice: viewer"), &["line 3: the key alice is duplicated"]),
@@ -96,7 +96,7 @@ fn what_is_not_taken_is_refused_by_name_and_line_and_shows_no_secret() {
         let web = queuekeeper::config::WebFile::read(&web).unwrap();
         let error = read.and_then(|file| file.check_users(Some(&web))).err();
         let error = error.unwrap_or_else(|| panic!("taken: {config} {tokens}")).to_string();
-        for part in told {
+        for part in reported {
             assert!(error.contains(part), "{part:?} is not in {error:?} for:\n{config}\n{tokens}");
         }
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -155,10 +155,10 @@ fn a_file_is_checked_with_the_users_and_serve_refuses_what_is_wrong() {
     let path = write(directory.path(), "config.yml", "users: {alice: operator}\ntokens_file: tokens.yml\n");
     let [path, web] = [&path, &web].map(|path| path.to_str().unwrap());
     let checked = run(&["check-config", path, "--web.config.file", web], "");
-    let told = text(&checked.stdout);
+    let reported = text(&checked.stdout);
     assert!(
-        checked.status.success() && told.contains("is valid: roles for users: 1, tokens: 1 (expired: old)"),
-        "{told}"
+        checked.status.success() && reported.contains("is valid: roles for users: 1, tokens: 1 (expired: old)"),
+        "{reported}"
     );
     let alone = run(&["check-config", path], "");
     assert!(alone.status.success() && text(&alone.stdout).contains("--web.config.file"), "{alone:?}");
@@ -171,8 +171,11 @@ fn a_file_is_checked_with_the_users_and_serve_refuses_what_is_wrong() {
         &["serve", "--config.file", path],
     ] {
         let refused = run(arguments, "");
-        let told = text(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && told.contains("config.yml, line 1: users: bob: the web"), "{told}");
+        let reported = text(&refused.stderr);
+        assert!(
+            refused.status.code() == Some(2) && reported.contains("config.yml, line 1: users: bob: the web"),
+            "{reported}"
+        );
     }
 }
 
@@ -199,7 +202,7 @@ fn a_token_goes_to_standard_output_alone_and_its_line_lets_it_in() {
     let hash = |line: &str| line.split("sha256: ").nth(1).unwrap()[..66].to_owned();
     assert_eq!(hash(text(&again.stdout)), hash(line));
 
-    for (arguments, input, told) in [
+    for (arguments, input, reported) in [
         (&["token", "ci"][..], "", "--role"),
         (&["token", "ci", "--role", "root"], "", "viewer, operator, admin"),
         (&["token", "--role", "admin"], "", "<NAME>"),
@@ -212,7 +215,7 @@ fn a_token_goes_to_standard_output_alone_and_its_line_lets_it_in() {
     ] {
         let refused = run(arguments, input);
         let error = text(&refused.stderr);
-        assert!(refused.status.code() == Some(2) && error.contains(told), "{arguments:?}: {error}");
+        assert!(refused.status.code() == Some(2) && error.contains(reported), "{arguments:?}: {error}");
         assert!(refused.stdout.is_empty() && !error.contains("hunter2"), "{refused:?}");
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use queuekeeper::actions::Role;
 use queuekeeper::actions::audit::{Destination, Rotation};
 use queuekeeper::config::{Config, ConfigFile, Secret, TokenLine};
-use queuekeeper::server::{self, several};
+use queuekeeper::server::{self, deployments};
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob, Queue};
@@ -107,7 +107,8 @@ impl World {
         let base = format!("http://{}{prefix}", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
         let ended = shutdown.clone();
-        let running = tokio::spawn(async move { several::serve(config, queues, vec![listener], None, &ended).await });
+        let running =
+            tokio::spawn(async move { deployments::serve(config, queues, vec![listener], None, &ended).await });
         let failed = [failed_in_prod, failed_in_stage];
         let world = Self { base, files, tokens, failed, shutdown, running, _zookeeper: zookeeper };
         eventually(LIMIT, "both queues are read", async || {
@@ -338,7 +339,7 @@ async fn a_queue_whose_servers_refuse_the_credentials_leaves_the_others_served_w
     let base = format!("http://{}", listener.local_addr().unwrap());
     let (shutdown, of_all) = (CancellationToken::new(), config.clone());
     let ended = shutdown.clone();
-    let running = tokio::spawn(async move { several::serve(of_all, queues, vec![listener], None, &ended).await });
+    let running = tokio::spawn(async move { deployments::serve(of_all, queues, vec![listener], None, &ended).await });
     let get = async |path: &str| reqwest::get(format!("{base}{path}")).await.unwrap().text().await.unwrap();
     eventually(LIMIT, "prod is read", async || get("/prod/-/ready").await == "ready\n").await;
 

@@ -131,7 +131,7 @@ async fn a_job_is_shown_whatever_it_holds() {
     world.evil_job().await;
 
     let page = world.page("/jobs/jid0000000042").await;
-    for told in [
+    for reported in [
         "It failed in Downloading and needs an operator.",
         "&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;\\u{202e}evil\\u{2066}\\u{1b}[31m",
         "class=\"failed\">Downloading",
@@ -142,7 +142,7 @@ async fn a_job_is_shown_whatever_it_holds() {
         "truncated: 1,000,002 bytes in all; not UTF-8",
         "Its batch bid0000000007 does not exist.",
     ] {
-        assert!(page.contains(told), "{told:?} is not in {page}");
+        assert!(page.contains(reported), "{reported:?} is not in {page}");
     }
     let json = world.json("/api/v1/jobs/jid0000000042").await;
     assert_eq!((&json["state"], &json["title"], &json["priority"]), (&"failed".into(), &EVIL.into(), &Value::Null));
@@ -210,7 +210,7 @@ async fn a_download_is_shown_as_far_as_the_process_says_that_has_locked_the_job(
     let first = serde_json::json!({"name": EVIL, "bytes": 512, "size_bytes": 2048});
     assert_eq!((&download["bytes"], &download["fetching"][0]), (&(3 << 20).into(), &first));
     let page = world.page("/jobs/jid0000000042").await;
-    for told in [
+    for reported in [
         "2 files, 3.0 MiB downloaded",
         "&#60;script&#62;alert(1)&#60;/script&#62;&#34;&#39;&#38;\\u{202e}evil\\u{2066}\\u{1b}[31m</th>",
         "width=\"25.00\"",
@@ -218,7 +218,7 @@ async fn a_download_is_shown_as_far_as_the_process_says_that_has_locked_the_job(
         "<td class=\"part\"><span class=\"sub\">3 bytes, of unknown size</span></td>",
         "width=\"100.00\"",
     ] {
-        assert!(page.contains(told), "{told:?} is not in {page}");
+        assert!(page.contains(reported), "{reported:?} is not in {page}");
     }
     world.client.delete(&own, None).await.unwrap();
     let is_gone = async || world.json("/api/v1/jobs/jid0000000042").await["download"].is_null();

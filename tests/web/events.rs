@@ -206,12 +206,12 @@ async fn streams_and_pages_are_limited_for_all_and_for_each_and_all_of_them_end_
     for page in 0..48 {
         streams.push(web.stream(&format!("?page=%3Fn={page}")).await);
     }
-    let refused = async |web: &Web, page: u32, told: &str| {
+    let refused = async |web: &Web, page: u32, reported: &str| {
         let refused = web.ask(&format!("?page=%3Fn={page}")).await;
         let status = refused.status();
         assert_eq!(refused.headers()["retry-after"], "30");
         let text = refused.text().await.unwrap();
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reported), "{text}");
         status
     };
     assert_eq!(

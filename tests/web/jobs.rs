@@ -268,8 +268,8 @@ async fn the_count_of_each_state_of_batches_follows_the_other_filters() {
         ("?collection=films&text=uuid-3", 0, 0),
     ] {
         let html = world.html(&format!("/batches{query}")).await;
-        for told in [format!(">Reporting ({reporting})<"), format!(">Completed ({completed})<")] {
-            assert!(html.contains(&told), "{told} of {query}: {html}");
+        for reported in [format!(">Reporting ({reporting})<"), format!(">Completed ({completed})<")] {
+            assert!(html.contains(&reported), "{reported} of {query}: {html}");
         }
     }
 }
@@ -280,7 +280,7 @@ fn link(html: &str, rel: &str) -> Option<String> {
 }
 
 #[tokio::test]
-async fn failures_are_told_by_what_they_have_in_common() {
+async fn failures_are_reported_by_what_they_have_in_common() {
     let world = filled().await;
     let list = world.json("/api/v1/failures").await;
     let group = &list["items"][0];
@@ -303,9 +303,9 @@ async fn failures_are_told_by_what_they_have_in_common() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_told_with_what_can() {
+async fn what_cannot_be_asked_is_reported_with_what_can() {
     let world = filled().await;
-    for (path, code, told) in [
+    for (path, code, reported) in [
         ("/jobs?state=failing", 400, "provisioning"),
         ("/jobs?limit=501", 400, "1 to 500"),
         ("/jobs?cursor=eaf1&sort=id", 400, "first page"),
@@ -317,10 +317,10 @@ async fn what_cannot_be_asked_is_told_with_what_can() {
     ] {
         let (status, kind, body) = world.get(&format!("/api/v1{path}"), "*/*").await;
         assert_eq!((status, &*kind), (code, "application/problem+json"), "{path}: {body}");
-        assert!(body.contains(told), "{path}: {body}");
+        assert!(body.contains(reported), "{path}: {body}");
         let (status, kind, body) = world.get(path, "text/html").await;
         assert_eq!((status, &*kind), (code, "text/html; charset=utf-8"), "{path}: {body}");
-        assert!(body.contains(told), "{path}: {body}");
+        assert!(body.contains(reported), "{path}: {body}");
     }
     // The value is beside the error, the other filters are kept, and a link leads on without it.
     let (_, _, body) = world.get("/jobs?state=failed&batch=%22%3Efoo&text=zip", "text/html").await;
@@ -337,8 +337,8 @@ async fn what_cannot_be_asked_is_told_with_what_can() {
     assert!(world.get("/jobs?limit=0", "text/html").await.2.contains("<a href=\"?\">The same without"));
     // Nothing found is no error: the page shows which filter leaves how many.
     let html = world.html("/jobs?state=failed&locked=true").await;
-    for told in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "remove: 4 jobs"] {
-        assert!(html.contains(told), "{told}: {html}");
+    for reported in ["No job matches.", "in Failed: 4 jobs", "locked: no job", "remove: 4 jobs"] {
+        assert!(html.contains(reported), "{reported}: {html}");
     }
 }
 

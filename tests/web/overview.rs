@@ -21,10 +21,9 @@ use super::page::{page_of, text};
 use crate::support::figures::{self, ago};
 
 fn flow(left_1h: u64, last_left: i64) -> StateFlow {
-    let pace = Pace { count: left_1h, over: Duration::from_hours(1) };
     StateFlow {
         left_5m: Pace { count: left_1h / 12, over: Duration::from_mins(5) },
-        left_1h: pace,
+        left_1h: Pace { count: left_1h, over: Duration::from_hours(1) },
         last_left: Some(ago(last_left)),
         seen_left: Some(ago(last_left)),
         seen_passed: Some(ago(last_left)),
@@ -33,9 +32,8 @@ fn flow(left_1h: u64, last_left: i64) -> StateFlow {
 
 /// A point that many minutes ago with as many jobs in Pending.
 fn point(minutes: i64, pending: u64) -> Point {
-    let mut jobs = ByState::default();
+    let (mut jobs, mut oldest) = (ByState::default(), ByState::default());
     *jobs.get_mut(Some(JobState::Pending)) = pending;
-    let mut oldest = ByState::default();
     *oldest.get_mut(Some(JobState::Pending)) = Some(Duration::from_mins(pending));
     Point {
         at: ago(minutes * 60),
@@ -184,7 +182,7 @@ fn mail_that_cannot_be_sent_needs_attention_and_says_why() {
 fn it_tells_how_the_states_move_and_why_one_does_not() {
     let html = page_of(figures::live(), Some(figures::full()), &recent());
     let text = text(&html);
-    for told in [
+    for reported in [
         "Pending 1,204 oldest 38 min 60 an hour",
         "oldest 3.2 h none for 55 min",
         "Downloading 0 empty for 53 min",
@@ -197,7 +195,7 @@ fn it_tells_how_the_states_move_and_why_one_does_not() {
         "1,533 under way",
         "access 5 small, 1 large",
     ] {
-        assert!(text.contains(told), "{told:?} is not in: {text}");
+        assert!(text.contains(reported), "{reported:?} is not in: {text}");
     }
     // The pause is decisive; the window's title and icon say so while the page is behind others.
     assert!(text.contains("Paused for 2.0 h : only the inventory daemon takes jobs"), "{text}");
@@ -228,10 +226,10 @@ fn it_draws_what_was_seen_with_its_gaps_and_says_it_in_words() {
     for large in ["charts/throughput?range=15m", "charts/jobs?range=15m", "charts/age?range=15m"] {
         assert!(html.contains(&format!("href=\"./{large}\"")), "{html}");
     }
-    let told = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
-    assert!(told.contains("No data yet") && told.contains("No batch is in progress."), "{told}");
-    assert!(told.contains("Last ten minutes 0 s of data so far"), "{told}");
-    assert!(!told.contains("an hour"), "nothing is known of rates: {told}");
+    let reported = text(&page_of(figures::live(), Some(figures::full()), &Recent::default()));
+    assert!(reported.contains("No data yet") && reported.contains("No batch is in progress."), "{reported}");
+    assert!(reported.contains("Last ten minutes 0 s of data so far"), "{reported}");
+    assert!(!reported.contains("an hour"), "nothing is known of rates: {reported}");
 }
 
 #[test]
@@ -240,7 +238,7 @@ fn a_batch_in_progress_says_how_far_it_is_and_when_it_ends() {
     summary.paused = [None; 3];
     let html = page_of(figures::live(), Some(summary), &recent());
     let text = text(&html);
-    for told in [
+    for reported in [
         "bid0000000421 robbins.checkm merritt_demo_content · &#60;i&#62;uc3user 6,120 completed, 4 failed, 1,391 to do",
         "6,124 / 7,515 4 failed in about 1.0 h",
         "2,800 / 2,800 37 failed report due",
@@ -251,7 +249,7 @@ fn a_batch_in_progress_says_how_far_it_is_and_when_it_ends() {
         "9 / 14 ingest queue paused",
         "2 batches more",
     ] {
-        assert!(text.contains(told), "{told:?} is not in: {text}");
+        assert!(text.contains(reported), "{reported:?} is not in: {text}");
     }
     assert!(html.contains(r#"<span title="at 2026-11-21 11:00:00 UTC">in about 1.0 h</span>"#), "{html}");
 }
@@ -277,12 +275,12 @@ fn what_others_put_among_our_znodes_is_named_with_what_helps() {
     foreign[0] = found("/queuekeeper/pending/<b>", true);
     let recent = Recent { foreign: (foreign, 30), ..recent() };
     let text = text(&page_of(figures::live(), Some(figures::full()), &recent));
-    for told in [
+    for reported in [
         "/queuekeeper/pending/&#60;b&#62; is not a decision It is ignored. Delete /queuekeeper/pending/&#60;b&#62;.",
         "/queuekeeper/pending/x9 is not a decision",
         "32 more unexpected znodes below /queuekeeper",
     ] {
-        assert!(text.contains(told), "{told:?} is not in: {text}");
+        assert!(text.contains(reported), "{reported:?} is not in: {text}");
     }
 }
 
@@ -314,12 +312,12 @@ fn that_no_daemon_takes_jobs_comes_first_and_says_whether_others_are_worked_on()
         // The queue is paused, too, and jobs have failed: what stops all of it stands before both.
         let (_, attention) = text.split_once("Needs attention").unwrap();
         assert!(attention.trim_start().starts_with(title), "{attention}");
-        for told in [
+        for reported in [
             "No daemon has taken a job from Pending for 8 min.",
             "The same holds for the other state.",
             Fault::NoDaemon.fix(),
         ] {
-            assert!(attention.contains(told), "{told:?} is not in: {attention}");
+            assert!(attention.contains(reported), "{reported:?} is not in: {attention}");
         }
         assert_eq!(text.matches("No daemon takes jobs").count(), 1, "one line for all states: {text}");
     }
@@ -349,12 +347,12 @@ fn what_is_not_seen_any_more_does_not_age() {
     let html = page_of(figures::stale(), Some(figures::full()), &recent());
     let text = text(&html);
     // 72 s less than while it is followed.
-    for told in [
+    for reported in [
         "Pending 1,204 oldest 36 min 60 an hour",
         "oldest 3.1 h none for 53 min",
         "37 jobs failed in Downloading for one reason oldest 1.7 h",
     ] {
-        assert!(text.contains(told), "{told:?} is not in: {text}");
+        assert!(text.contains(reported), "{reported:?} is not in: {text}");
     }
     // The script that counts the seconds on an open page goes by the same instant.
     let as_of = format!(" data-as-of=\"{}\"", ago(72).strftime("%Y-%m-%dT%H:%M:%SZ"));
@@ -383,7 +381,7 @@ fn nothing_is_said_to_be_quiet_that_is_not_followed_or_not_measured() {
     let (stale, recent) = (figures::stale(), Recent::default());
     let reading = Freshness { session: figures::live().session, problem: None, ..stale.clone() };
     let problem = Some("/stroage: No such file or directory (os error 2)".to_owned());
-    for (freshness, recent, told) in [
+    for (freshness, recent, reported) in [
         (
             stale,
             recent.clone(),
@@ -397,6 +395,6 @@ fn nothing_is_said_to_be_quiet_that_is_not_followed_or_not_measured() {
         ),
     ] {
         let text = text(&page_of(freshness, Some(Summary::default()), &recent));
-        assert!(text.contains(told) && !text.contains("needs no attention"), "{told:?} is not in: {text}");
+        assert!(text.contains(reported) && !text.contains("needs no attention"), "{reported:?} is not in: {text}");
     }
 }

@@ -45,12 +45,12 @@ pub(crate) fn text(html: &str) -> String {
 }
 
 #[test]
-fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
+fn a_full_queue_is_reported_with_its_ages_and_what_needs_attention() {
     let pause = PauseSituation { since: Some(figures::ago(7_200)), ..PauseSituation::default() };
     let recent = Recent { pauses: vec![(QueueName::Ingest, pause)], ..Recent::default() };
     let html = page_of(figures::live(), Some(figures::full()), &recent);
     let text = text(&html);
-    for told in [
+    for reported in [
         "synced , 2026-11-21 10:00:00 UTC",
         "Pending 1,204 oldest 38 min",
         "Provisioning 311 5 waiting oldest 3.2 h",
@@ -67,7 +67,7 @@ fn a_full_queue_is_told_with_its_ages_and_what_needs_attention() {
         "Unreadable 3",
         "Session 0x1000b12",
     ] {
-        assert!(text.contains(told), "{told:?} is not in: {text}");
+        assert!(text.contains(reported), "{reported:?} is not in: {text}");
     }
     assert!(!html.contains("class=\"banner\""), "a live image has no banner");
     assert!(html.contains(r#"<time datetime="2026-11-21T08:00:00Z" title="2026-11-21 08:00:00 UTC">"#), "{html}");

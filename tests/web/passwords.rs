@@ -120,15 +120,15 @@ async fn changed_users_count_at_once_and_a_wrong_file_changes_nothing() {
 
     // Each of these would let every user in, or none.
     for wrong in ["", "basic_auth_users:\n", "basic_auth_users: {alice: x}\n", "basic_auth_users: [\n"] {
-        let told = async |expected: &str| {
+        let reported = async |expected: &str| {
             let metrics = server.ask("GET /metrics HTTP/1.1", &[&basic("bob", "b")]).await;
             metrics.text().contains(&format!("\nqueuekeeper_web_config_last_reload_successful {expected}\n"))
         };
         std::fs::write(&path, wrong).unwrap();
-        eventually(limit, "the wrong file is told", async || told("0").await).await;
+        eventually(limit, "the wrong file is reported", async || reported("0").await).await;
         assert_eq!((code("alice", "new").await, code("alice", "").await), (200, 401), "{wrong}");
         write_users(&path, &[("alice", "new", 4), ("bob", "b", 4)]);
-        eventually(limit, "the right file is taken", async || told("1").await).await;
+        eventually(limit, "the right file is taken", async || reported("1").await).await;
     }
     server.stop().await;
 }

@@ -180,9 +180,9 @@ async fn a_probe_names_every_queue_that_is_not_ready() {
     eventually(LIMIT, "both are named with the reason", async || {
         let probe = queuekeeper(&["probe", &url]).output().unwrap();
         assert_eq!(probe.status.code(), Some(1), "{probe:?}");
-        let (told, error) = (String::from_utf8(probe.stdout).unwrap(), String::from_utf8(probe.stderr).unwrap());
+        let (reported, error) = (String::from_utf8(probe.stdout).unwrap(), String::from_utf8(probe.stderr).unwrap());
         assert_eq!(error, format!("error: {url} answers 503 Service Unavailable\n"));
-        let lines: Vec<_> = told.lines().collect();
+        let lines: Vec<_> = reported.lines().collect();
         let is_named = |line: &str, name: &str| line.starts_with(&format!("not ready: {name}: {why}"));
         matches!(lines[..], [one, other] if is_named(one, "prod") && is_named(other, "of-stage"))
     })

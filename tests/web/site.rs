@@ -213,11 +213,11 @@ impl<'a> Site<'a> {
             let name = pattern.replace("{*", "{");
             let mut body = String::new();
             if described.remove(&*name) {
-                let told = document["paths"][&name].as_object().unwrap();
-                let told: BTreeSet<String> = told.keys().map(|method| method.to_uppercase()).collect();
+                let reported = document["paths"][&name].as_object().unwrap();
+                let reported: BTreeSet<String> = reported.keys().map(|method| method.to_uppercase()).collect();
                 let mut taken = methods.clone();
                 taken.remove("HEAD");
-                assert_eq!(taken, told, "{pattern}");
+                assert_eq!(taken, reported, "{pattern}");
                 let schema = &document["paths"][&name]["post"]["requestBody"]["content"][JSON]["schema"];
                 body = described_body(&document, schema);
             } else {

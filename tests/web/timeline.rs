@@ -82,12 +82,12 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
     let by = format!(", by session {session} at {from}");
     // Pending was left before its lock was read.
     let steps = ["Pending → Estimating".to_owned(), format!("Estimating → Failed{by}")];
-    let is_told = async |lines: &[String], address: &str| {
+    let is_reported = async |lines: &[String], address: &str| {
         let page = text(address).await;
         lines.iter().all(|line| page.contains(&**line))
     };
     let page = format!("{base}/jobs/{job}");
-    eventually(LIMIT, "the timeline of the job has each step", async || is_told(&steps, &page).await).await;
+    eventually(LIMIT, "the timeline of the job has each step", async || is_reported(&steps, &page).await).await;
     let resume = json!({"action": "resume", "on": job.to_string(), "reason": "the manifest is there now"});
     let request = reqwest::Client::new().post(format!("{base}/api/v1/actions"));
     let request =
@@ -98,7 +98,8 @@ async fn timelines_name_the_session_its_address_the_operator_and_the_reason() {
         "Resume requested by ".to_owned(),
         ": the manifest is there now (done) <a href=\"../actions/".to_owned(),
     ];
-    eventually(LIMIT, "the resume is told with its actor and reason", async || is_told(&lines, &page).await).await;
+    eventually(LIMIT, "the resume is reported with its actor and reason", async || is_reported(&lines, &page).await)
+        .await;
 
     let history = json_of(&format!("{base}/api/v1/jobs/{job}")).await["history"].clone();
     let steps: Vec<_> = history.as_array().unwrap().iter().filter(|event| event["to"] == "failed").collect();

@@ -143,26 +143,26 @@ async fn a_renewed_certificate_is_used_and_a_wrong_one_is_not() {
     let kept = by_old.connect(port).await.unwrap();
     by_new.ask(port, "/").await.unwrap_err();
     let limit = Duration::from_secs(20);
-    let told = async |client: &Client<'_>, expected: &str| {
+    let reported = async |client: &Client<'_>, expected: &str| {
         let metrics = client.ask(port, "/metrics").await.unwrap();
         metrics.text().contains(&format!("\nqueuekeeper_web_config_last_reload_successful {expected}\n"))
     };
 
     // Certificate and key are two files: between the two writes they do not fit.
     std::fs::copy(&second.cert_file, &cert).unwrap();
-    eventually(limit, "the half is told", async || told(&by_old, "0").await).await;
+    eventually(limit, "the half is reported", async || reported(&by_old, "0").await).await;
     std::fs::copy(&second.key_file, &key).unwrap();
     eventually(limit, "the new one is used", async || by_new.ask(port, "/").await.is_ok()).await;
-    assert!(told(&by_new, "1").await);
+    assert!(reported(&by_new, "1").await);
     by_old.ask(port, "/").await.unwrap_err();
     // Who was connected stays so.
     assert_eq!(converse(kept, &["GET / HTTP/1.1", "Host: localhost"]).await.code(), 200);
 
     for wrong in ["", "http_server_config: {}\n"] {
         std::fs::write(&path, wrong).unwrap();
-        eventually(limit, "it does not fall back to plain HTTP", async || told(&by_new, "0").await).await;
+        eventually(limit, "it does not fall back to plain HTTP", async || reported(&by_new, "0").await).await;
         std::fs::write(&path, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}\n").unwrap();
-        eventually(limit, "the right one is taken again", async || told(&by_new, "1").await).await;
+        eventually(limit, "the right one is taken again", async || reported(&by_new, "1").await).await;
     }
     running.stop().await;
 }

@@ -21,7 +21,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
     std::fs::write(directory.path().join("empty.pem"), "").unwrap();
     let pair = "cert_file: server.pem\n  key_file: server-key.pem\n";
     let tls = |lines: &str| format!("tls_server_config:\n  {pair}  {lines}\n");
-    for (text, told) in [
+    for (text, reported) in [
         (
             "tls_server_confg:\n  a: b\n".to_owned(),
             &["line 1: the key tls_server_confg is unknown", "basic_auth_users"][..],
@@ -98,7 +98,7 @@ fn what_is_not_taken_is_refused_by_name_and_line() {
         ("x".repeat(2 << 20), &["cannot read", "larger than 1 MiB"]),
     ] {
         let error = refused(directory.path(), &text);
-        for part in told {
+        for part in reported {
             assert!(error.contains(part), "{part:?} is not in {error:?} for:\n{text:.300}");
         }
         assert_eq!(error.lines().count(), 1, "{error}");
@@ -140,6 +140,6 @@ fn what_is_taken_is_what_the_exporters_take() {
     }
     std::fs::write(&path, "basic_auth_users:\n  alice: secret\n").unwrap();
     let ours = queuekeeper(&["check-web-config"]).arg(&path).output().unwrap();
-    let told = String::from_utf8_lossy(&ours.stderr).into_owned();
-    assert!(ours.status.code() == Some(2) && told.contains("web.yml, line 2: the user alice"), "{told}");
+    let reported = String::from_utf8_lossy(&ours.stderr).into_owned();
+    assert!(ours.status.code() == Some(2) && reported.contains("web.yml, line 2: the user alice"), "{reported}");
 }

@@ -117,7 +117,7 @@ async fn each_is_known_for_who_he_is_and_nobody_else_comes_in() {
         r#"www-authenticate: basic realm="queuekeeper", charset="utf-8""#,
         r#"www-authenticate: bearer realm="queuekeeper""#,
     );
-    for (headers, told) in [
+    for (headers, reported) in [
         (&[][..], "user and a password, or a token"),
         (&[&basic("alice:guess")], "user and a password, or a token"),
         (&[&basic(&format!("ci:{}", files.ci.reveal()))], "user and a password, or a token"),
@@ -130,7 +130,7 @@ async fn each_is_known_for_who_he_is_and_nobody_else_comes_in() {
         let refused = ask(&server, &headers).await;
         refused.has(&["http/1.1 401 unauthorized", "content-type: application/problem+json"]);
         refused.has(&[basic_challenge, bearer_challenge]);
-        assert!(refused.text().contains(told), "{}", refused.text());
+        assert!(refused.text().contains(reported), "{}", refused.text());
     }
     let expired = ask(&server, &[&bearer(&files.old)]).await;
     expired
@@ -205,7 +205,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     ] {
         let right = std::fs::read_to_string(files.path(name)).unwrap();
         files.write(name, wrong);
-        eventually(LIMIT, "the broken file is told", async || is_used(0).await).await;
+        eventually(LIMIT, "the broken file is reported", async || is_used(0).await).await;
         assert_eq!(who(&server, &[&bearer(&files.boss)]).await[2], "admin", "{name}: {wrong}");
         assert_eq!(role().await, "admin");
         files.write(name, &right);
@@ -215,7 +215,7 @@ async fn changed_roles_and_tokens_count_at_once_and_a_broken_file_changes_nothin
     // A user who leaves is gone at once, and the role is logged until it is taken out too; that keeps no token valid.
     files.write("web.yml", &web(&[("bob", "hunter2")]));
     eventually(LIMIT, "who left is gone", async || ask(&server, &[&alice]).await.code() == 401).await;
-    eventually(LIMIT, "the role of nobody is told", async || is_used(0).await).await;
+    eventually(LIMIT, "the role of nobody is reported", async || is_used(0).await).await;
     files.write("tokens.yml", "{}");
     eventually(LIMIT, "a token is gone", async || ask(&server, &[&bearer(&files.boss)]).await.code() == 401).await;
     files.write("config.yml", "users: {bob: operator}\n");

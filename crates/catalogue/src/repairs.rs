@@ -13,7 +13,7 @@ use crate::bit::{BitError, end_error};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::dialect::Dialect;
-use crate::database::value::{DatabaseRow, Value, millis, values};
+use crate::database::value::{DatabaseRow, millis, values};
 use crate::error::Error;
 use crate::repair_stops::{self, RepairStarted};
 use crate::tasks::{NewTask, TaskKind, TaskState, TaskSubject, key_column, put, store_column};

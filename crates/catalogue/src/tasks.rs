@@ -16,6 +16,7 @@ mod kind;
 mod list;
 mod paused;
 mod put;
+mod retry;
 mod state;
 mod subject;
 mod take;
@@ -36,6 +37,7 @@ pub use list::{Decided, Decision, KnownTask, QueueFigures};
 pub(crate) use paused::RELEASE;
 pub use put::NewTask;
 pub(crate) use put::put;
+pub use retry::MOST_ATTEMPTS;
 pub use state::TaskState;
 pub use subject::TaskSubject;
 use subject::{Unknown, subject, subject_columns};
@@ -44,6 +46,3 @@ pub use take::Tasks;
 #[cfg(test)]
 pub(crate) use take::{NEXT, TAKE};
 pub use taken::TakenTask;
-
-/// How often a task is begun before it goes to the dead letters.
-pub const MOST_ATTEMPTS: u32 = 3;

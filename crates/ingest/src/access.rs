@@ -11,11 +11,11 @@ mod allocation;
 mod archive;
 mod delay;
 mod delivery;
+mod failure;
 mod link;
 mod request;
 mod settings;
-mod trouble;
-mod wanted;
+mod token;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -38,7 +38,7 @@ pub use delivery::Deliveries;
 pub use link::{LINKS, LinkError, OpenedDelivery};
 pub use request::{FindError, RequestError, Requested, request};
 pub use settings::AccessSettings;
-pub use wanted::{Extent, Format, UnknownWord, Wanted};
+pub use token::{Extent, Format, RequestedArchive, UnknownWord};
 
 use crate::clock::now;
 use crate::contents::{ObjectReader, Opened};
@@ -52,9 +52,9 @@ use crate::step;
 use allocation::UnallocatedBytes;
 use archive::{Bound, Files};
 use delay::{Delay, Delays};
+use failure::{AccessFailure, Unfilled, permanent, unreadable};
 use request::Found;
-use trouble::{Trouble, Unfilled, permanent, unreadable};
-use wanted::Delivered;
+use token::Delivered;
 
 /// What the workers of one session share.
 struct Lane {
@@ -168,7 +168,7 @@ impl Lane {
         let (began, busy) = (Instant::now(), self.services().metrics.begin(Daemon::Access));
         let outcome = match self.complete(&mut request).await {
             Ok(()) => Ended::Done,
-            Err(trouble) => self.after_trouble(&request, trouble, before).await,
+            Err(failure) => self.after_failure(&request, failure, before).await,
         };
         if before.is_some() && matches!(outcome, Ended::Done | Ended::Failed) {
             self.remove_note(access, id).await;
@@ -180,11 +180,11 @@ impl Lane {
         info!(request = %id, queue, outcome, duration_ms, "work on an access request ended");
     }
 
-    async fn complete(&self, request: &mut LockedRequest) -> Result<(), Trouble> {
+    async fn complete(&self, request: &mut LockedRequest) -> Result<(), AccessFailure> {
         let queue = &self.session.queue;
         if self.is_held() {
             let store = &self.deliveries.settings().store;
-            return Err(Trouble::Held(format!("store {store} is held, so nothing is delivered")));
+            return Err(AccessFailure::Held(format!("store {store} is held, so nothing is delivered")));
         }
         if request.state == AccessState::Pending {
             through!(queue, queue.step_request(request, &ItemChange::success(), now()))?;
@@ -194,14 +194,14 @@ impl Lane {
         let node = self.deliveries.settings().node;
         // What is written again after a lost connection must be the same.
         let at = now();
-        let token = wanted::completed(&token, &delivered, node, at).map_err(|error| permanent(&error))?;
+        let token = token::completed(&token, &delivered, node, at).map_err(|error| permanent(&error))?;
         through!(queue, queue.finish_request(request, &ItemChange::success(), Some(&token), at))?;
         Ok(())
     }
 
     /// Delivers what a token requests, unless that was done before.
-    async fn deliver(&self, token: &[u8]) -> Result<Delivered, Trouble> {
-        let wanted = Wanted::of(token).map_err(|why| Trouble::Permanent(400, why))?;
+    async fn deliver(&self, token: &[u8]) -> Result<Delivered, AccessFailure> {
+        let wanted = RequestedArchive::of(token).map_err(|why| AccessFailure::Permanent(400, why))?;
         let (catalogue, fence) = (&self.services().catalogue, &self.session.fence);
         let found = request::find(catalogue, &wanted).await?;
         let number = found.version.number;
@@ -219,7 +219,12 @@ impl Lane {
     }
 
     /// Writes the archive of a version, and says when that was.
-    async fn write(&self, found: &Found, wanted: &Wanted, (name, shown): (&str, &str)) -> Result<Timestamp, Trouble> {
+    async fn write(
+        &self,
+        found: &Found,
+        wanted: &RequestedArchive,
+        (name, shown): (&str, &str),
+    ) -> Result<Timestamp, AccessFailure> {
         let Found { object, version, .. } = found;
         let folder = wanted.folder(version.number);
         let most = self.bound(found, wanted, &folder).await?;
@@ -230,15 +235,15 @@ impl Lane {
         let (filled, written) = tokio::join!(filling, writing);
         // Why the files could not be read says more than that the archive was given up.
         match filled {
-            Err(Unfilled::Trouble(trouble)) => return Err(trouble),
+            Err(Unfilled::Failed(failure)) => return Err(failure),
             Ok(()) | Err(Unfilled::Stopped) => written?,
         }
         let found = self.deliveries.find(name, now()).await?;
-        Ok(found.ok_or_else(|| Trouble::Temporary("removed the archive immediately".to_owned()))?.modified)
+        Ok(found.ok_or_else(|| AccessFailure::Temporary("removed the archive immediately".to_owned()))?.modified)
     }
 
     /// How many bytes the archive takes at most; where that is of no use, how many its files have.
-    async fn bound(&self, found: &Found, wanted: &Wanted, folder: &str) -> Result<u64, Trouble> {
+    async fn bound(&self, found: &Found, wanted: &RequestedArchive, folder: &str) -> Result<u64, AccessFailure> {
         if self.deliveries.store.directory().is_none() {
             return Ok(found.bytes);
         }
@@ -266,7 +271,7 @@ impl Lane {
         let (mut count, mut bytes) = (0, 0);
         loop {
             let page = request::page(&self.services().catalogue, object, version.number, extent, &after).await;
-            let page = page.map_err(Trouble::from)?;
+            let page = page.map_err(AccessFailure::from)?;
             let Some(last) = page.last() else { break };
             after.clone_from(&last.path);
             for file in &page {
@@ -281,7 +286,7 @@ impl Lane {
                  {byte_count}: restore the catalogue, or rebuild it",
                 object.ark
             );
-            return Err(Trouble::Permanent(500, why).into());
+            return Err(AccessFailure::Permanent(500, why).into());
         }
         Ok(files.end().await?)
     }
@@ -289,7 +294,7 @@ impl Lane {
     async fn add(&self, object: &Object, file: &File, folder: &str, files: &Files) -> Result<(), Unfilled> {
         let shown = || format!("{:?} of {}", name::shown(&file.path), object.ark);
         // Whatever unpacks the archive writes where the path says.
-        name::check(&file.path).map_err(|error| Trouble::Permanent(500, format!("{}: {error}", shown())))?;
+        name::check(&file.path).map_err(|error| AccessFailure::Permanent(500, format!("{}: {error}", shown())))?;
         let opened = self.contents.read(object, file).await;
         let Opened { content, .. } = opened.map_err(|error| unreadable(&shown(), error))?;
         files.file(format!("{folder}/{}", file.path), file.size).await?;
@@ -302,14 +307,14 @@ impl Lane {
                 }
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                    return Err(Trouble::Permanent(500, format!("{}: {error}", shown())).into());
+                    return Err(AccessFailure::Permanent(500, format!("{}: {error}", shown())).into());
                 }
-                Err(error) => return Err(Trouble::Temporary(format!("{}: {error}", shown())).into()),
+                Err(error) => return Err(AccessFailure::Temporary(format!("{}: {error}", shown())).into()),
             }
         }
     }
 
-    async fn after_trouble(&self, request: &LockedRequest, trouble: Trouble, before: Option<Delay>) -> Ended {
+    async fn after_failure(&self, request: &LockedRequest, failure: AccessFailure, before: Option<Delay>) -> Ended {
         let (access, id) = (request.request.queue, request.request.id);
         let settings = &self.services().settings;
         let (since, attempts) = before.map_or((now(), 0), |delay| (delay.since, delay.attempts));
@@ -317,16 +322,16 @@ impl Lane {
             let not_before = now().checked_add(settings.pause(attempts)).unwrap_or(Timestamp::MAX);
             Delay { since, attempts: attempts + 1, not_before, is_for_hold }
         };
-        let (status, why) = match trouble {
-            Trouble::Permanent(status, why) => (status, why),
-            Trouble::Temporary(why) if now().duration_since(since).unsigned_abs() < settings.retry_within => {
+        let (status, why) = match failure {
+            AccessFailure::Permanent(status, why) => (status, why),
+            AccessFailure::Temporary(why) if now().duration_since(since).unsigned_abs() < settings.retry_within => {
                 return self.wait(request, delay(since, false), &why).await;
             }
             // What it is tried for after that has its time anew.
-            Trouble::Waits(why) => return self.wait(request, delay(now(), false), &why).await,
-            Trouble::Held(why) => return self.wait(request, delay(now(), true), &why).await,
-            Trouble::Temporary(why) => (500, format!("{why} (after {} attempts)", attempts + 1)),
-            Trouble::Queue(error) => {
+            AccessFailure::Waits(why) => return self.wait(request, delay(now(), false), &why).await,
+            AccessFailure::Held(why) => return self.wait(request, delay(now(), true), &why).await,
+            AccessFailure::Temporary(why) => (500, format!("{why} (after {} attempts)", attempts + 1)),
+            AccessFailure::Queue(error) => {
                 warn!(request = %id, queue = access.name(), %error, "stopped working on an access request");
                 self.unlock(request).await;
                 return Ended::Lost;
@@ -334,7 +339,7 @@ impl Lane {
         };
         let why = step::message(&why);
         warn!(request = %id, queue = access.name(), %why, "an access request failed");
-        let token = wanted::failed(request.request.token.as_deref().unwrap_or_default(), status, &why).ok();
+        let token = token::failed(request.request.token.as_deref().unwrap_or_default(), status, &why).ok();
         let (queue, change, at) = (&self.session.queue, ItemChange::to(AccessState::Failed).with_message(why), now());
         match through!(queue, queue.finish_request(request, &change, token.as_deref(), at)) {
             Ok(_) => Ended::Failed,

@@ -24,7 +24,7 @@ mod check;
 mod same;
 mod upload;
 
-pub use check::{DepositFinding, Findings};
+pub use check::{DepositFinding, Findings, MOST_REQUESTS};
 use upload::Whole;
 pub use upload::{Upload, abandoned};
 

@@ -92,7 +92,7 @@ pub enum Extension {
 
 /// A job that wants room.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct GrantRequest {
     /// The job.
     pub job: JobId,
     /// How many bytes it needs, if that is known.

@@ -83,7 +83,7 @@ impl Delivery<'_> {
                 }
             }
         };
-        let is_to_nobody = matches!(settings.route, Route::Smtp(_)) && !settled.values().any(Option::is_none);
+        let has_no_recipient = matches!(settings.route, Route::Smtp(_)) && !settled.values().any(Option::is_none);
         let note = refusals(&settled);
         let is_too_old = Timestamp::now().duration_since(due.created).unsigned_abs() > settings.refused_within;
         let is_blocked = outcome.as_ref().is_err_and(|failure| failure.is_away);
@@ -105,7 +105,9 @@ impl Delivery<'_> {
             (Some(after), why) => {
                 Attempt::Later { why: why.as_deref().unwrap_or_default(), settled: kept.as_deref(), after }
             }
-            (None, why) if is_to_nobody => Attempt::GivenUp { why: why.as_deref().unwrap_or("it has no recipient") },
+            (None, why) if has_no_recipient => {
+                Attempt::GivenUp { why: why.as_deref().unwrap_or("it has no recipient") }
+            }
             (None, why) => Attempt::Delivered { note: why.as_deref() },
         };
         end(self.catalogue, self.metrics, MAIL, due, attempt).await;

@@ -34,6 +34,14 @@ pub struct Account {
 }
 
 impl Account {
+    /// The account that a task or a loop names.
+    ///
+    /// # Errors
+    /// Where the configuration has none of that name, or no longer.
+    pub(crate) fn find<'a>(accounts: &'a BTreeMap<String, Self>, name: &str) -> Result<&'a Self, String> {
+        accounts.get(name).ok_or_else(|| format!("account {name:?} is not in the configuration"))
+    }
+
     /// The numbers of its stores.
     #[must_use]
     pub fn store_ids(&self) -> BTreeSet<StoreId> {
@@ -56,6 +64,16 @@ impl Account {
         }
     }
 
+    /// Where its reports are: its primary store, and their space as its stores name it.
+    ///
+    /// # Errors
+    /// Where it has no store, or the name of the space is too long.
+    pub(crate) fn report_place(&self) -> Result<(&StoreName, SpaceName), String> {
+        let store = self.primary().ok_or_else(|| format!("{} has no primary store", self.name))?;
+        let space = self.admin_space();
+        Ok((store, space.ok_or_else(|| format!("the admin space has no name in the stores of {}", self.name))?))
+    }
+
     /// A space of the account as its stores name it; `None` where that is too long for a name.
     #[must_use]
     pub fn in_stores(&self, space: &SpaceName) -> Option<SpaceName> {
@@ -63,6 +81,14 @@ impl Account {
             Some(prefix) => format!("{prefix}.{space}").parse().ok(),
             None => Some(space.clone()),
         }
+    }
+
+    /// The same.
+    ///
+    /// # Errors
+    /// Where that is too long for a name.
+    pub(crate) fn require_space(&self, space: &SpaceName) -> Result<SpaceName, String> {
+        self.in_stores(space).ok_or_else(|| format!("the space {space} has no name in the stores of {}", self.name))
     }
 
     /// A space of a store as the account names it; `None` where it is not the account's.

@@ -9,7 +9,7 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use crate::account::Account;
 use crate::policy::{Policy, read_policy};
-use crate::why::Waiting;
+use crate::why::DifferingCopy;
 
 /// How many items are compared at most; what comes behind them is not known.
 const MOST: usize = 10_000;
@@ -102,7 +102,7 @@ pub async fn copies(
         for key in missing {
             let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
             let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
-            let waiting = Waiting { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
+            let waiting = DifferingCopy { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
             let nothing =
                 if is_wanted { "has no task: the next loop checks it" } else { "is not required by any policy" };
             let paused = || waiting.paused().filter(|_| is_wanted);

@@ -70,11 +70,8 @@ struct Places<'a> {
 impl Duplicator {
     async fn begin(&self, task: &TakenTask, lease: &Lease) -> Result<Processed, String> {
         let subject = &task.subject;
-        let account = self.accounts.get(&subject.account);
-        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
-        let space = account.in_stores(&subject.space);
-        let space = space
-            .ok_or_else(|| format!("the space {} has no name in the stores of {}", subject.space, account.name))?;
+        let account = Account::find(&self.accounts, &subject.account)?;
+        let space = account.require_space(&subject.space)?;
         let none = || "the task names no source, or no destination".to_owned();
         let [from, to] = [&task.source, &subject.destination];
         let (from, to) = (from.as_ref().ok_or_else(none)?, to.as_ref().ok_or_else(none)?);

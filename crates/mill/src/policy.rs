@@ -19,7 +19,7 @@ use queuekeeper_store::SpaceName;
 use serde::{Deserialize, Serialize};
 
 pub use check::{Problem, check};
-pub use drift::{Drift, Waiting, drift};
+pub use drift::{Drift, WaitingChange, drift};
 pub use edit::{Editable, NewPolicy, PairChange, Plan, SaveError, open, plan, save};
 pub use file::{
     ACCOUNTS_FILE, FileError, is_account_name, other_keys, policy_file, read_accounts, read_policy, write_accounts,

@@ -199,10 +199,8 @@ impl Producer {
 
     /// The tasks of the next part of a morsel, and how far it is with them.
     async fn next(&self, lead: &Lead, morsel: &Morsel) -> Result<(Advance, Vec<NewTask>), String> {
-        let account = self.accounts.get(&morsel.account);
-        let account = account.ok_or_else(|| format!("account {} is no longer in the configuration", morsel.account))?;
-        let space =
-            account.in_stores(&morsel.space).ok_or_else(|| format!("{} has no name in the stores", morsel.space))?;
+        let account = Account::find(&self.accounts, &morsel.account)?;
+        let space = account.require_space(&morsel.space)?;
         let store = |name: &StoreName| self.stores.get(&account.name, name, &Lease::unlimited());
         let (source, destination) = (store(&morsel.source)?, store(&morsel.destination)?);
         let is_thorough = self.thorough_every > 0 && lead.number.is_multiple_of(self.thorough_every);

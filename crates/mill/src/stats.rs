@@ -68,14 +68,12 @@ impl StorageStats {
     }
 
     async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<TaskOutcome, String> {
-        let account = self.accounts.get(&subject.account);
-        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
+        let account = Account::find(&self.accounts, &subject.account)?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
         if let Some(wait) = account.put_off(None, name, (self.clock)()) {
             return Ok(wait);
         }
-        let space = account.in_stores(&subject.space);
-        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let space = account.require_space(&subject.space)?;
         let (mut items, mut bytes) = (0, 0);
         let mut listed = listing(&self.stores.get(&account.name, name, lease)?, &space, b"", None).await?;
         while let Some(item) = listed.next().await {

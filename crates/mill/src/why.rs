@@ -10,7 +10,7 @@ use crate::words::moment;
 
 /// What is known of a copy that is not what its source is.
 #[derive(Clone, Copy, Debug)]
-pub struct Waiting<'a> {
+pub struct DifferingCopy<'a> {
     /// Whose it is.
     pub account: &'a Account,
     /// Its key.
@@ -25,7 +25,7 @@ pub struct Waiting<'a> {
     pub pauses: &'a [MillPause],
 }
 
-impl Waiting<'_> {
+impl DifferingCopy<'_> {
     /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for
     /// a worker`. `None` where nothing is under way.
     #[must_use]
@@ -77,7 +77,7 @@ impl Waiting<'_> {
                 format!("is held by the brake until task {number} is released or dropped: {last}")
             }
             (TaskState::Paused, ..) => "will wait for a worker again in a moment: its pause has ended".to_owned(),
-            (TaskState::Dead, ..) => format!("failed three times and is dead letter {number}: {last}"),
+            (TaskState::Dead, ..) => format!("failed in every attempt and is dead letter {number}: {last}"),
             (TaskState::Restore, ..) => for_store(open),
             (TaskState::Waiting, Some(worker), Some(end)) if end > now => {
                 format!("is in progress on {worker} (attempt {})", open.attempts)

@@ -122,7 +122,7 @@ async fn a_write_that_breaks_behind_a_byte_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn sizes_are_wrong_where_they_are_told() {
+async fn sizes_are_wrong_where_they_are_reported() {
     let setup = setup().await;
     setup.faults.add(Rule::new(Fault::WrongSize(-3)));
     assert_eq!(setup.put("new").await.expect("content").size, 7);

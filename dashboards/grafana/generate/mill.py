@@ -48,7 +48,7 @@ def figures():
         ),
         stat(
             "Dead letters",
-            "Tasks that failed three times. An operator retries or drops them.",
+            "Tasks that failed in every attempt. An operator retries or drops them.",
             top("mill_tasks", 'queue="dead-letter"', 'state="dead"'),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),

@@ -90,5 +90,13 @@ mod tests {
             }
         }
         assert!(with_role >= 7, "{with_role}");
+        let roles = include_str!("../../../docs/security.md");
+        for role in [Role::Operator, Role::Admin] {
+            let row = roles.lines().find_map(|line| line.strip_prefix(&format!("| `{role}` |"))).unwrap();
+            let listed: BTreeSet<_> = row.split('`').skip(1).step_by(2).collect();
+            let of_role = MillActionKind::ALL.into_iter().filter(|kind| kind.role() == role);
+            let expected: BTreeSet<_> = of_role.map(MillActionKind::label).collect();
+            assert_eq!(listed, expected, "{role} in docs/security.md");
+        }
     }
 }

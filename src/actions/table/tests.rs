@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::actions::parameters::Argument;
 
@@ -21,6 +23,7 @@ fn every_kind_of_action_is_supported_for_a_target_and_listed_once_for_each() {
         assert_eq!(is_for_admins, row.role == Admin, "{target:?} {}", row.kind);
     }
 }
+
 #[test]
 fn the_documentation_lists_the_actions_of_each_target() {
     let documentation = include_str!("../../../docs/operate.md");
@@ -42,5 +45,17 @@ fn the_documentation_lists_the_actions_of_each_target() {
         let listed: Vec<_> = row.split(',').map(str::trim).collect();
         let titles: Vec<_> = target.actions().iter().map(|spec| spec.kind.title().to_lowercase()).collect();
         assert_eq!(listed, titles, "{name}");
+    }
+}
+
+#[test]
+fn the_documentation_lists_the_actions_that_each_role_adds() {
+    let documentation = include_str!("../../../docs/security.md");
+    for role in [Operator, Admin] {
+        let (_, row) = documentation.split_once(&format!("| `{role}` | ")).unwrap();
+        let (listed, _) = row.split_once(": ").and_then(|(_, list)| list.split_once(';')).unwrap();
+        let rows = TargetKind::ALL.into_iter().flat_map(TargetKind::actions).filter(|spec| spec.role == role);
+        let titles: BTreeSet<_> = rows.map(|spec| spec.kind.title().to_lowercase()).collect();
+        assert_eq!(listed.split(", ").map(str::to_owned).collect::<BTreeSet<_>>(), titles, "{role}");
     }
 }

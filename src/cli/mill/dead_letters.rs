@@ -1,4 +1,4 @@
-//! `queuekeeper mill dead-letters`: tasks that failed three times.
+//! `queuekeeper mill dead-letters`: tasks that failed in every attempt.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use crate::cli::output::{self, Column, OutputArgs, Table, without_csv};
 use crate::cli::words::{ago, count};
 use crate::views::mill::{DeadFilter, TaskItem};
 
-/// Show the tasks that failed three times, by their errors
+/// Show the tasks that failed in every attempt, by their errors
 #[derive(Clone, Debug, Args)]
 #[command(mut_arg("format", without_csv))]
 pub(super) struct DeadLettersArgs {

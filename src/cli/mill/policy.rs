@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use queuekeeper_mill::policy::{self, ACCOUNTS_FILE, Editable, Pair, Waiting, policy_file};
+use queuekeeper_mill::policy::{self, ACCOUNTS_FILE, Editable, Pair, WaitingChange, policy_file};
 use queuekeeper_store::StoreFamilies;
 
 use super::ConfigArgs;
@@ -194,7 +194,7 @@ fn show_plan(plan: &PlanView, screen: &mut Screen) {
     screen.table(&table(&plan.ends));
 }
 
-fn waiting_line(waiting: &Waiting) -> String {
+fn waiting_line(waiting: &WaitingChange) -> String {
     let pairs = |pairs: &std::collections::BTreeSet<Pair>| {
         let texts: Vec<_> = pairs.iter().map(ToString::to_string).collect();
         if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }

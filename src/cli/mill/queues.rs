@@ -7,7 +7,7 @@ use super::ConfigArgs;
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::{Column, OutputArgs, Screen, Table, without_csv};
 use crate::cli::words::{ago, count};
-use crate::views::mill::{ForecastItem, Mill, MillOverview, ProducerItem};
+use crate::views::mill::{ForecastItem, Mill, MillOverview, ProducerItem, no_process};
 use crate::views::show::Ago;
 use crate::words::{counted, moment, size};
 
@@ -94,7 +94,7 @@ fn show(overview: &MillOverview, now: Timestamp, screen: &mut Screen) {
     }
     screen.gap();
     if overview.workers.is_empty() {
-        screen.say("no worker process has reported in the last three minutes; start one with queuekeeper mill run");
+        screen.say(&format!("{}; start one with queuekeeper mill run", no_process()));
     }
     for process in &overview.workers {
         let kinds = process.kinds.join(", ");

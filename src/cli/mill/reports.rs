@@ -153,7 +153,7 @@ fn show(detail: &ReportDetail, screen: &mut Screen) {
         screen.fact(file.format, &format!("{}/{}/{}", file.store, file.space, file.key));
     }
     let mut parts = Table::new([
-        Column::rest("ITEMS THAT ARE"),
+        Column::rest("COVERAGE"),
         Column::number("NUMBER"),
         Column::number("SIZE"),
         Column::new("RESULT").if_filled(),

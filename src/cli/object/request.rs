@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use jiff::Timestamp;
-use queuekeeper_ingest::access::{Extent, FindError, Format, RequestError, Requested, Wanted};
+use queuekeeper_ingest::access::{Extent, FindError, Format, RequestError, Requested, RequestedArchive};
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::state::AccessState;
 use serde::Serialize;
@@ -115,7 +115,7 @@ impl RequestArgs {
         };
         let queue = Queue::new(zookeeper.connect().await.map_err(CommandError::from)?).with_acl(zookeeper.acl.clone());
         check_queue(&queue, repository.catalogue.id()).await?;
-        let wanted = Wanted {
+        let wanted = RequestedArchive {
             token: Uuid::now_v7().to_string(),
             ark: object.ark.parse()?,
             version: self.version,

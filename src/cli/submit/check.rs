@@ -110,3 +110,32 @@ impl SubmitArgs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use queuekeeper_ingest::deposit::MOST_REQUESTS;
+    use queuekeeper_ingest::parts::MOST_JOBS;
+
+    use super::*;
+    use crate::words::count;
+
+    #[test]
+    fn the_help_and_the_documentation_state_the_limits_of_a_batch_and_of_a_check() {
+        let mut commands = crate::cli::command();
+        let help = commands.find_subcommand_mut("submit").unwrap().render_long_help().to_string();
+        let page = include_str!("../../../docs/ingest.md");
+        let (jobs, urls) = (count(MOST_JOBS), count(MOST_REQUESTS));
+        let longest = counted(LONGEST.as_secs() / 60, "minute", "minutes");
+        let of_help = [
+            format!("more than {jobs} rows"),
+            format!("first {urls} URLs of a manifest are requested, for at most {longest}"),
+        ];
+        let of_page = [format!("at most {jobs} jobs"), format!("the first {urls}, for at most {longest}")];
+        for (text, limits) in [(help.as_str(), of_help), (page, of_page)] {
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for limit in limits {
+                assert!(text.contains(&limit), "“{limit}” is not in: {text}");
+            }
+        }
+    }
+}

@@ -69,7 +69,7 @@ pub(super) struct Server {
 }
 
 /// Why a request was not answered as it should be.
-enum Trouble {
+enum SubmitFailure {
     /// It may be by the next time.
     Passing(String),
     /// The same where another request may be the reason.
@@ -246,19 +246,19 @@ impl Server {
     }
 
     /// The deposit as it is.
-    async fn find(&self, id: &str) -> Result<Value, Trouble> {
+    async fn find(&self, id: &str) -> Result<Value, SubmitFailure> {
         self.answer(self.request(Method::GET, &format!("/{id}")).timeout(TIMEOUT).send().await).await
     }
 
     /// Asks again while there is no answer.
-    async fn insist(&self, ask: impl AsyncFn() -> Result<Value, Trouble>) -> Result<Value, CommandError> {
+    async fn insist(&self, ask: impl AsyncFn() -> Result<Value, SubmitFailure>) -> Result<Value, CommandError> {
         self.insist_on(ask, |why| self.given_up(why)).await
     }
 
     /// The same, with what is said once the server was asked for long enough.
     async fn insist_on(
         &self,
-        ask: impl AsyncFn() -> Result<Value, Trouble>,
+        ask: impl AsyncFn() -> Result<Value, SubmitFailure>,
         given_up: impl Fn(&str) -> CommandError,
     ) -> Result<Value, CommandError> {
         let began = tokio::time::Instant::now();
@@ -266,13 +266,13 @@ impl Server {
         loop {
             let why = match ask().await {
                 Ok(answer) => return Ok(answer),
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(why) | Trouble::Conflict(why)) if began.elapsed() > RETRY_LIMIT => {
+                Err(SubmitFailure::Final(error)) => return Err(error),
+                Err(SubmitFailure::Passing(why) | SubmitFailure::Conflict(why)) if began.elapsed() > RETRY_LIMIT => {
                     return Err(given_up(&why));
                 }
-                Err(Trouble::Passing(why) | Trouble::Conflict(why)) => why,
+                Err(SubmitFailure::Passing(why) | SubmitFailure::Conflict(why)) => why,
             };
-            // Each trouble once: who waits knows for what.
+            // Each failure once: who waits knows for what.
             if said.as_ref() != Some(&why) {
                 let left = RETRY_LIMIT.saturating_sub(began.elapsed()).as_secs();
                 note(&format!("{why}; trying again for up to {left} s"));
@@ -293,8 +293,8 @@ impl Server {
     }
 
     /// The answer of a request, or what is wrong.
-    async fn answer(&self, sent: Result<Response, reqwest::Error>) -> Result<Value, Trouble> {
-        let passing = |error: reqwest::Error| Trouble::Passing(self.unreachable(&error));
+    async fn answer(&self, sent: Result<Response, reqwest::Error>) -> Result<Value, SubmitFailure> {
+        let passing = |error: reqwest::Error| SubmitFailure::Passing(self.unreachable(&error));
         let response = sent.map_err(passing)?;
         let status = response.status();
         let (mut body, mut pieces) = (Vec::new(), response.bytes_stream());
@@ -302,7 +302,7 @@ impl Server {
             body.extend_from_slice(&piece);
             if body.len() > MOST_ANSWER {
                 let why = format!("{} answers with more than {} MiB", self.url, MOST_ANSWER >> 20);
-                return Err(Trouble::Final(CommandError::new(FAILED, why)));
+                return Err(SubmitFailure::Final(CommandError::new(FAILED, why)));
             }
         }
         let value: Option<Value> = serde_json::from_slice(&body).ok();
@@ -318,22 +318,22 @@ impl Server {
                 self.url
             );
             return Err(if status.is_server_error() {
-                Trouble::Passing(why)
+                SubmitFailure::Passing(why)
             } else {
-                Trouble::Final(CommandError::new(FAILED, why))
+                SubmitFailure::Final(CommandError::new(FAILED, why))
             });
         };
         let why = unsentence(detail);
         let code = match status {
             StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
-                return Err(Trouble::Passing(why));
+                return Err(SubmitFailure::Passing(why));
             }
-            StatusCode::CONFLICT => return Err(Trouble::Conflict(why)),
+            StatusCode::CONFLICT => return Err(SubmitFailure::Conflict(why)),
             StatusCode::NOT_FOUND => NOT_FOUND,
             status if status.is_client_error() || status == StatusCode::INSUFFICIENT_STORAGE => REFUSED,
             _ => FAILED,
         };
-        Err(Trouble::Final(CommandError::new(code, why)))
+        Err(SubmitFailure::Final(CommandError::new(code, why)))
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> String {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn holds_are_told_with_who_and_why() {
+fn holds_are_shown_with_who_and_why() {
     let mut pending = job(JobState::Pending);
     pending.hold = Some(pause());
     assert_eq!(

@@ -43,7 +43,7 @@ pub(super) fn write(families: &mut Families<'_>, freshness: &Freshness, summary:
     )?;
     families.count(
         "queuekeeper_mirror_unreadable_znodes",
-        "Number of znodes that hold garbage, are not readable with these credentials, or have an unexpected name.",
+        "Number of znodes that cannot be decoded, are not readable with these credentials, or have an unexpected name.",
         summary.map_or(0, |summary| summary.unreadable),
     )
 }

@@ -14,7 +14,7 @@ use super::view::own;
 use crate::mirror::clock::Offset;
 use crate::mirror::failures::{EXAMPLES, FailureCause, FailureGroup, FailureKey, pattern};
 use crate::mirror::lists::FailureOrder;
-use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::page::{InvalidCursor, Page, PageRequest, Picker};
 use crate::mirror::text::TextId;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::JobState;
@@ -145,7 +145,7 @@ impl Image {
     pub(in crate::mirror) fn failures(
         &self,
         order: FailureOrder,
-        part: &Part,
+        part: &PageRequest,
         offset: Offset,
     ) -> Result<Page<FailureGroup>, InvalidCursor> {
         let Failures { groups, largest, .. } = &self.jobs.failures;

@@ -331,9 +331,9 @@ impl RecordedJob<'_> {
         // step of the same session is another one.
         let is_its = |record: &Record| self.sessions.get(record.session) == Some(session);
         let mut last = self.slot.records().rev().take(2).take_while(|record| record.kind != RecordKind::Locked);
-        let is_told = last.any(|record| is_its(&record));
+        let is_recorded = last.any(|record| is_its(&record));
         drop(last);
-        if is_told {
+        if is_recorded {
             return;
         }
         let session = self.sessions.take(session);

@@ -176,7 +176,7 @@ impl Image {
         self.jobs.znodes + self.batches.znodes + self.access.znodes + i64::try_from(folders).unwrap_or(i64::MAX)
     }
 
-    /// How many znodes are garbage, not readable, or have an unexpected name.
+    /// How many znodes cannot be decoded, are not readable, or have an unexpected name.
     pub(in crate::mirror) fn unreadable(&self) -> i64 {
         let folders = self.denied.len() + self.unexpected.len();
         self.jobs.unreadable

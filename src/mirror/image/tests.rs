@@ -269,15 +269,15 @@ proptest! {
         for (at, (path, fate)) in (1..).zip(changes) {
             let was_there = model.contains_key(&path);
             change(&mut model, &path, fate, at);
-            let told = image.apply(path.clone(), &found(model.get(&path)));
+            let reported = image.apply(path.clone(), &found(model.get(&path)));
             let is_passed_over = match &path {
                 Path::Own(_) | Path::Foreign => true,
                 Path::Unexpected(text) => matches!(parent(text), Path::Entry(..)),
                 _ => false,
             };
             let is_as_before = was_there == model.contains_key(&path);
-            prop_assert!(is_passed_over || is_as_before || told != Change::Nothing, "{} came or went", path);
-            if let Change::Job { from, to, .. } | Change::OtherJob { from, to } = told {
+            prop_assert!(is_passed_over || is_as_before || reported != Change::Nothing, "{} came or went", path);
+            if let Change::Job { from, to, .. } | Change::OtherJob { from, to } = reported {
                 *standing.entry(from.label()).or_default() -= 1;
                 *standing.entry(to.label()).or_default() += 1;
             }

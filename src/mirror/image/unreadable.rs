@@ -8,7 +8,7 @@ use queuekeeper_queue::state::JobOutcome;
 pub(in crate::mirror) const NAMED: usize = 100;
 
 impl Image {
-    /// The znodes that hold garbage, are not readable, or have an unexpected name, at most `most` of them:
+    /// The znodes that cannot be decoded, are not readable, or have an unexpected name, at most `most` of them:
     /// folders first, since what is below a closed one is missing altogether, and of jobs those of any.
     ///
     /// They are searched for on each call, because calls and unreadable znodes are rare. Kinds without any are skipped.

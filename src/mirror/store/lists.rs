@@ -13,7 +13,7 @@ use crate::mirror::lists::{
     BatchDetail, BatchOrder, BatchQuery, CollectionBatches, FailureOrder, FaultOrder, ListedLock, LockQuery,
     RequestOrder, RequestQuery, SessionLocks,
 };
-use crate::mirror::page::{ListError, Page, Part};
+use crate::mirror::page::{ListError, Page, PageRequest};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
@@ -29,7 +29,7 @@ impl MirrorStore {
         &self,
         query: &BatchQuery,
         order: BatchOrder,
-        part: &Part,
+        part: &PageRequest,
     ) -> Result<Page<BatchDetail>, ListError> {
         let page = self.read(|image, offset| image.batch_page(query, order, part, offset));
         Ok(page.ok_or(ListError::NoImage)??)
@@ -98,7 +98,7 @@ impl MirrorStore {
         &self,
         query: &RequestQuery,
         order: RequestOrder,
-        part: &Part,
+        part: &PageRequest,
         now: Timestamp,
     ) -> Result<Page<Request>, ListError> {
         let page = self.read(|image, offset| image.request_page(query, order, part, now, offset));
@@ -109,7 +109,12 @@ impl MirrorStore {
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.
-    pub fn lock_list(&self, query: LockQuery, part: &Part, now: Timestamp) -> Result<Page<ListedLock>, ListError> {
+    pub fn lock_list(
+        &self,
+        query: LockQuery,
+        part: &PageRequest,
+        now: Timestamp,
+    ) -> Result<Page<ListedLock>, ListError> {
         let page = self.read(|image, offset| image.lock_page(query, part, now, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
@@ -144,7 +149,7 @@ impl MirrorStore {
         self.ask(now, None, |image, fault_query| image.unconfirmed(fault_query.now_ms))
     }
 
-    /// The znodes that hold garbage, are not readable, or have an unexpected name: the first hundred.
+    /// The znodes that cannot be decoded, are not readable, or have an unexpected name: the first hundred.
     /// `None` before the first walk.
     #[must_use]
     pub fn unreadable(&self) -> Option<Vec<Path>> {
@@ -162,7 +167,7 @@ impl MirrorStore {
     ///
     /// # Errors
     /// Before the first walk, and for a cursor that is none of this list in this order.
-    pub fn failures(&self, order: FailureOrder, part: &Part) -> Result<Page<FailureGroup>, ListError> {
+    pub fn failures(&self, order: FailureOrder, part: &PageRequest) -> Result<Page<FailureGroup>, ListError> {
         let page = self.read(|image, offset| image.failures(order, part, offset));
         Ok(page.ok_or(ListError::NoImage)??)
     }
@@ -175,7 +180,7 @@ impl MirrorStore {
         &self,
         fault: Option<Fault>,
         order: FaultOrder,
-        part: &Part,
+        part: &PageRequest,
         now: Timestamp,
         space: Option<i64>,
     ) -> Result<Page<FoundFault>, ListError> {

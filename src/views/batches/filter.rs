@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::BatchList;
-use crate::mirror::lists::{self, BatchOrder, Part};
+use crate::mirror::lists::{self, BatchOrder, PageRequest};
 use crate::mirror::{ByState, Summary};
-use crate::views::Source;
+use crate::views::ViewSource;
 use crate::views::error::ViewError;
 use crate::views::jobs::{collection_key, collection_name};
 use crate::views::page::PageQuery;
@@ -58,7 +58,7 @@ impl BatchFilter {
     }
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A page of the batches that match.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Source<'_> {
                 figures.count
             } else {
                 let wanted = lists::BatchQuery { state: Some(state), ..wanted.clone() };
-                let part = Part { after: None, size: 1 };
+                let part = PageRequest { after: None, size: 1 };
                 self.store.batch_list(&wanted, BatchOrder::default(), &part).ok()?.total
             };
         }

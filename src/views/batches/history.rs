@@ -8,7 +8,7 @@ use self::fold::{JobChange, fold};
 use crate::mirror::find::{Direction, JobOrder, JobQuery, PAGE_LIMIT};
 use crate::mirror::{Happening, Job, PastEvent, state_label};
 use crate::views::held::HeldCollection;
-use crate::views::{Session, Source};
+use crate::views::{Session, ViewSource};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::record::OperatorNote;
 use queuekeeper_queue::state::{JobState, State};
@@ -76,7 +76,7 @@ pub(crate) struct BatchHistory {
     pub(crate) more_jobs: u64,
 }
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// The changes of a batch that were seen since this process started to watch, eight at most, and of those of its
     /// jobs that changed last: the last change of each, and those by which it stopped or went on again. Equal changes
     /// of several jobs are one.

@@ -4,14 +4,14 @@ use jiff::Timestamp;
 
 use super::{BatchStanding, Outlook};
 use crate::insight::{self, Forecast};
-use crate::views::Source;
+use crate::views::ViewSource;
 use crate::views::diagnosis::DiagnosisView;
 use crate::views::error::{ViewError, quoted};
 use crate::views::faults::FaultItem;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::path::{BatchNode, Path};
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// A batch, by its id or the UUID of its submission.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
-use queuekeeper_mill::why::Waiting;
+use queuekeeper_mill::why::DifferingCopy;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
@@ -87,9 +87,9 @@ impl Looked<'_> {
         why.collect()
     }
 
-    fn waiting<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> Waiting<'a> {
+    fn waiting<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> DifferingCopy<'a> {
         let Self { account, item, tasks, pauses, .. } = *self;
-        Waiting { account, key: &item.key, source, destination, tasks, pauses }
+        DifferingCopy { account, key: &item.key, source, destination, tasks, pauses }
     }
 
     fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {

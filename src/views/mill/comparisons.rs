@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{Mill, ViewError, unavailable};
-use crate::views::parameter::Within;
+use crate::views::page::PageLimit;
 use crate::words::{count, counted};
 
 /// How many comparisons a page has.
-type Limit = Within<1, 500, 100>;
+type Limit = PageLimit<100>;
 
 /// Which comparisons.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]

@@ -23,11 +23,11 @@ use super::spaces::SpaceCopies;
 use super::tasks::{DecisionItem, TaskItem};
 use super::wanted::{differs, pairs};
 use super::{BitErrorItem, KeyText, Mill, ViewError, missing, space, unavailable};
-use crate::views::parameter::Within;
+use crate::views::page::PageLimit;
 use crate::views::show::as_sentence;
 
 /// How many items a page has.
-type Limit = Within<1, 500, 100>;
+type Limit = PageLimit<100>;
 
 /// How many events and decisions of an item are shown.
 const HISTORY: u32 = 50;

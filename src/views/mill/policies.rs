@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use queuekeeper_catalogue::policies::PolicyRecord;
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::{
-    self, Editable, NewPolicy, Pair, PairChange, Policy, StoreId, Waiting, check, read_policy,
+    self, Editable, NewPolicy, Pair, PairChange, Policy, StoreId, WaitingChange, check, read_policy,
 };
 use queuekeeper_store::SpaceName;
 use serde::{Deserialize, Serialize};
@@ -312,9 +312,9 @@ impl From<&Policy> for PolicyText {
     }
 }
 
-impl From<Waiting> for WaitingView {
-    fn from(waiting: Waiting) -> Self {
-        let Waiting { space, ends, begins } = waiting;
+impl From<WaitingChange> for WaitingView {
+    fn from(waiting: WaitingChange) -> Self {
+        let WaitingChange { space, ends, begins } = waiting;
         let pairs = |pairs: BTreeSet<Pair>| pairs.iter().map(PairView::from).collect();
         Self { space: space.map(|space| space.to_string()), ends: pairs(ends), begins: pairs(begins) }
     }

@@ -10,7 +10,7 @@ use queuekeeper_mill::account::Account;
 use queuekeeper_mill::audit::FOLLOWER;
 use queuekeeper_mill::bit::producer::PRODUCER as BIT;
 use queuekeeper_mill::limits::ByteAmount;
-use queuekeeper_mill::policy;
+use queuekeeper_mill::policy::{self, PolicyError};
 use queuekeeper_mill::presence::SEEN_WITHIN;
 use queuekeeper_mill::producer::PRODUCER;
 use serde::Serialize;
@@ -20,10 +20,10 @@ use super::producers::{MorselItem, ProducerItem};
 use super::{DecisionItem, Mill, PauseItem, ViewError, unavailable};
 use crate::actions::mill::MillActionKind;
 use crate::views::show::Count;
-use crate::words::size;
+use crate::words::{length, size};
 
 /// Over how many minutes rates are worked out.
-const RATE_MINUTES: u32 = 10;
+pub(crate) const RATE_MINUTES: u32 = 10;
 
 /// How many decisions.
 const DECISIONS: u32 = 20;
@@ -37,7 +37,7 @@ pub(crate) struct MillOverview {
     pub(crate) queues: Vec<QueueItem>,
     /// The producers of loops.
     pub(crate) producers: Vec<ProducerItem>,
-    /// The processes with workers that reported themselves in the last three minutes.
+    /// The processes with workers that have reported themselves recently.
     pub(crate) workers: Vec<WorkerItem>,
     /// The kinds of tasks that wait though no process has workers for them.
     #[schema(value_type = Vec<String>)]
@@ -65,13 +65,13 @@ pub(crate) struct QueueItem {
     /// When the task was requested that has been ready for longest; of the dead letters, the oldest one. Null where
     /// none is ready.
     pub(crate) oldest: Option<Timestamp>,
-    /// How many were done in a minute, by the last ten of them.
+    /// How many are done per minute, averaged over the last few minutes.
     pub(crate) done_per_minute: f64,
     /// When it is empty at that rate; null if nothing is done, or nothing waits.
     pub(crate) empty_at: Option<Timestamp>,
     /// Tasks that the brake holds.
     pub(crate) held: u64,
-    /// Tasks that failed three times.
+    /// Tasks that failed in every attempt.
     pub(crate) dead: u64,
     /// Tasks that a pause keeps from workers.
     pub(crate) paused: u64,
@@ -302,13 +302,21 @@ impl Mill {
                         ));
                     }
                 }
-                Err(error) => {
+                Err(PolicyError::File(error)) => {
                     problems.push(format!("Account {name} has no policy, so none of its content is copied: {error}."));
+                }
+                Err(PolicyError::Catalogue(error)) => {
+                    problems.push(format!("The policy of {name} cannot be read: {error}."));
                 }
             }
         }
         problems
     }
+}
+
+/// That no process of the mill is known to run, as a sentence without a capital and a full stop.
+pub(crate) fn no_process() -> String {
+    format!("no worker process has reported in the last {}", length(SEEN_WITHIN))
 }
 
 /// That changes of content wait for any process of the mill.
@@ -332,8 +340,8 @@ fn problems_of(queues: &[QueueItem], producers: &[ProducerItem], unserved: &[&st
     }
     match sum(|of| of.dead) {
         0 => {}
-        1 => problems.push("A task failed three times and is a dead letter.".to_owned()),
-        dead => problems.push(format!("{dead} tasks failed three times and are dead letters.")),
+        1 => problems.push("A task failed in every attempt and is a dead letter.".to_owned()),
+        dead => problems.push(format!("{dead} tasks failed in every attempt and are dead letters.")),
     }
     match bit_errors {
         0 => {}

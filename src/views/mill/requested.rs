@@ -19,11 +19,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::producers::CostItem;
 use super::{KeyText, Mill, ViewError, check_content, space, store_of, unavailable};
 use crate::views::error::quoted;
-use crate::views::parameter::Within;
+use crate::views::page::PageLimit;
 use crate::words::counted;
 
 /// How many checks a page has.
-type Limit = Within<1, 500, 100>;
+type Limit = PageLimit<100>;
 
 /// What to check: an item, a space, or all content of an account in a store.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -95,7 +95,7 @@ pub(crate) struct RequestedCheckItem {
     pub(crate) reason: String,
     /// When.
     pub(crate) requested: Timestamp,
-    /// `under_way`, `ended`, or `stopped` where a part of it failed three times and is in the dead letters.
+    /// `under_way`, `ended`, or `stopped` where a part of it failed in every attempt and is in the dead letters.
     #[schema(example = "under_way")]
     pub(crate) state: &'static str,
     /// How many items there were according to the content index.

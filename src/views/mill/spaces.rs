@@ -15,13 +15,13 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::proofs::{CopyProofs, Proofs};
 use super::{Mill, ViewError, unavailable};
-use crate::views::parameter::Within;
+use crate::views::page::PageLimit;
 
 /// Of how many spaces of an account it is known what a listing had.
 const MOST_COUNTED: u32 = 1_000;
 
 /// How many spaces a page has.
-type Limit = Within<1, 500, 100>;
+type Limit = PageLimit<100>;
 
 /// Which spaces; without any of these, all of them.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -211,7 +211,8 @@ impl Mill {
 
     /// The policy of an account that is in force.
     pub(super) async fn policy_of(&self, account: &Account) -> Result<Policy, String> {
-        policy::read(self.catalogue(), &self.0.source, account).await.map(|read| read.policy)
+        let read = policy::read(self.catalogue(), &self.0.source, account).await;
+        read.map(|read| read.policy).map_err(|error| error.to_string())
     }
 }
 

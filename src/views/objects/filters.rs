@@ -4,10 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::ViewError;
+use crate::views::page::Limit;
 use crate::views::parameter::Within;
-
-/// How many objects a page has.
-type Limit = Within<1, 500, 50>;
 
 /// Which files of an object; without any of these, the first ones of its newest version.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]

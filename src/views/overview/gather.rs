@@ -8,9 +8,9 @@ use super::{OpenBitErrors, Overview, Recent, Stopped};
 use crate::insight;
 use crate::insight::{CauseKind, Verdict};
 use crate::metrics::working_storage::MeasuredStorage;
-use crate::mirror::lists::{FailureOrder, LockQuery, Part};
+use crate::mirror::lists::{FailureOrder, LockQuery, PageRequest};
 use crate::mirror::{Flow, LockKind, PauseSituation, Summary};
-use crate::views::Source;
+use crate::views::ViewSource;
 use crate::views::status::Status;
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::{LockFolder, Path, QueueName};
@@ -28,7 +28,7 @@ const SHOWN_FAILURES: usize = 3;
 /// Of how many points its curves are drawn: one each two minutes of six hours.
 const CURVE_POINTS: usize = 180;
 
-impl Source<'_> {
+impl ViewSource<'_> {
     /// What the overview shows beside the figures.
     pub(crate) fn recent(&self, now: Timestamp) -> Recent {
         let store = self.store;
@@ -39,7 +39,7 @@ impl Source<'_> {
         let batches = insight::forecasts(store, &ids, self.volume(), seen).into_iter();
         let batches = batches.filter_map(|(id, forecast)| Some((store.batch(id)?, store.batch_rates(id), forecast)));
         let flow = store.flow();
-        let failures = store.failures(FailureOrder::Largest, &Part { after: None, size: SHOWN_FAILURES }).ok();
+        let failures = store.failures(FailureOrder::Largest, &PageRequest { after: None, size: SHOWN_FAILURES }).ok();
         let failure_groups = failures.as_ref().map_or(0, |failures| failures.total);
         let automation = self.alerts.map(|alerts| alerts.overview(now));
         let foreign = automation.as_ref().map(|overview| (overview.foreign.clone(), overview.more_foreign));
@@ -79,7 +79,7 @@ impl Source<'_> {
     fn held(&self, now: Timestamp) -> Vec<(String, PauseSituation)> {
         let filter = LockQuery { kind: Some(LockKind::Collection), ..LockQuery::default() };
         // It fails before the first walk alone: no cursor is sent.
-        let locks = self.store.lock_list(filter, &Part { after: None, size: READ_HELD }, now);
+        let locks = self.store.lock_list(filter, &PageRequest { after: None, size: READ_HELD }, now);
         let locks = locks.map(|page| page.items).unwrap_or_default();
         let held = locks.into_iter().filter_map(|lock| match lock.path {
             Path::NamedLock(LockFolder::Collections, name) => Some((name.to_string(), lock.pause?)),

@@ -12,6 +12,7 @@ use super::Answer;
 use crate::actions::audit::ActionId;
 use crate::actions::{
     ActionKind, BulkAction, ListOf, ListOrigin, Precondition, Role, Source, WrittenParameters, action_parameters,
+    no_list,
 };
 use crate::views::actions::{ActionView, FrozenList};
 use crate::web::actions::{ActionRequest, action_kind, find_action, no_action, plan, reason, target};
@@ -255,7 +256,7 @@ pub(super) async fn freeze(
     request_body = ReasonBody,
     responses(
         (status = 202, body = ActionView),
-        (status = 404, description = "There is no such list: it is older than half an hour, or belongs to another user"),
+        (status = 404, description = "The caller has no such list, or no longer"),
     ),
 )]
 pub(super) async fn execute(
@@ -265,7 +266,7 @@ pub(super) async fn execute(
     Body(body): Body<ReasonBody>,
 ) -> Result<Response, Problem> {
     let actor = state.authorize(&identity, Role::Operator, Source::Api)?;
-    let id: ActionId = id.parse().map_err(|_| Problem::missing("There is no such list. Freeze one first."))?;
+    let id: ActionId = id.parse().map_err(|_| no_list())?;
     let work = state.actions()?.execute_frozen(id, actor, reason(&body.reason)?, Timestamp::now())?;
     Ok((StatusCode::ACCEPTED, Json(ActionView::of(&work))).into_response())
 }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Answer;
+use super::{Answer, message};
 use crate::actions::{Actor, Role, Source};
 use crate::alerts::NotReceived;
 use crate::views::rules::ReceivedView;
@@ -69,7 +69,6 @@ struct AlertBody {
         (status = 200, body = ReceivedView),
         (status = 400, description = "Not a message of Alertmanager in version 4, or too many alerts"),
         (status = 404, description = "This server accepts no alerts"),
-        (status = 413, description = "The message is larger than 1 MiB"),
         (status = 503, description = "The alerts cannot be decided or recorded now: retry"),
     ),
 )]
@@ -81,9 +80,7 @@ async fn alerts(
     if identity.role != Role::Alertmanager {
         return Err(refused(&state, &identity));
     }
-    let body = body.map_err(|rejection| {
-        Problem::new(rejection.status(), "The body cannot be read, or is larger than the limit of 1 MiB.")
-    })?;
+    let body = message(body)?;
     let caller = Actor { name: identity.name, role: identity.role, source: Source::Alert, from: identity.peer };
     let received = state.alerts()?.receive(&body, &caller, Timestamp::now()).await?;
     Ok(Json(received.into()))

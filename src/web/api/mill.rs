@@ -195,7 +195,7 @@ pub(super) async fn decide_mill_held(
     decide(&state, &who, TaskState::Held, &body).await
 }
 
-/// `GET /api/v1/mill/dead-letters`: tasks that failed three times, by error.
+/// `GET /api/v1/mill/dead-letters`: tasks that failed in every attempt, by error.
 #[utoipa::path(
     get, path = "/mill/dead-letters",
     params(DeadFilter),
@@ -244,7 +244,7 @@ async fn decide(state: &State, who: &Identity, of: TaskState, body: &DecisionBod
 #[utoipa::path(
     get, path = "/mill/spaces",
     params(SpaceFilter),
-    responses((status = 200, body = SpaceList), (status = 404, description = "There is no such account")),
+    responses((status = 200, body = SpaceList)),
 )]
 pub(super) async fn mill_spaces(
     FromState(state): FromState<State>,
@@ -261,7 +261,7 @@ pub(super) async fn mill_spaces(
         ("space" = String, Path, description = "The space, as the account names it", example = "theses"),
         ItemFilter,
     ),
-    responses((status = 200, body = ItemList), (status = 404, description = "There is no such account or space")),
+    responses((status = 200, body = ItemList)),
 )]
 pub(super) async fn mill_items(
     FromState(state): FromState<State>,
@@ -281,7 +281,6 @@ pub(super) async fn mill_items(
     ),
     responses(
         (status = 200, body = ItemDetail),
-        (status = 404, description = "There is no such account, space or item"),
     ),
 )]
 pub(super) async fn mill_item(
@@ -305,7 +304,7 @@ pub(super) async fn mill_policies(FromState(state): FromState<State>) -> Answer<
 #[utoipa::path(
     get, path = "/mill/policies/{account}",
     params(("account" = String, Path, description = "The account", example = "account1")),
-    responses((status = 200, body = PolicyDetail), (status = 404, description = "There is no such account")),
+    responses((status = 200, body = PolicyDetail)),
 )]
 pub(super) async fn mill_policy(
     FromState(state): FromState<State>,
@@ -319,7 +318,7 @@ pub(super) async fn mill_policy(
     post, path = "/mill/policies/{account}/plan",
     params(("account" = String, Path, description = "The account", example = "account1")),
     request_body = NewPolicyView,
-    responses((status = 200, body = PlanView), (status = 404, description = "There is no such account")),
+    responses((status = 200, body = PlanView)),
 )]
 pub(super) async fn plan_mill_policy(
     FromState(state): FromState<State>,
@@ -342,7 +341,6 @@ pub(super) async fn plan_mill_policy(
     responses(
         (status = 200, body = ActionView),
         (status = 400, description = "The policy cannot be carried out"),
-        (status = 404, description = "There is no such account"),
         (status = 409, description = "The policy was changed since that version; nothing was saved"),
         (status = 503, description = "A policy file, the catalogue or the audit file cannot be written"),
     ),

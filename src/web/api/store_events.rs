@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::Answer;
+use super::{Answer, message};
 use crate::actions::Role;
 use crate::actions::store_events::{Marked, NotMarked};
 use crate::web::actions::sentence;
@@ -55,7 +55,6 @@ pub(in crate::web) struct MarkedView {
         (status = 200, body = MarkedView),
         (status = 400, description = "Not a message of EventBridge, S3 or MinIO"),
         (status = 404, description = "The token's space belongs to no account of the mill"),
-        (status = 413, description = "The message is larger than 1 MiB"),
         (status = 429, description = "The token has sent too many messages: retry"),
         (status = 503, description = "The catalogue cannot be written now: retry"),
     ),
@@ -68,9 +67,7 @@ async fn store_events(
     if identity.role != Role::StoreEvents {
         return Err(refused(&state, &identity));
     }
-    let body = body.map_err(|rejection| {
-        Problem::new(rejection.status(), "The body cannot be read, or is larger than the limit of 1 MiB.")
-    })?;
+    let body = message(body)?;
     let events = state.store_events()?;
     let source = state.http().config_file().and_then(|file| file.event_source(&identity.name).cloned());
     let source = source.ok_or_else(|| {

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::IntoParams;
 
 use super::Answer;
-use crate::mirror::{Children, Node, NodeError};
-use crate::views::node::TreePage;
-use crate::views::parameter::Within;
+use crate::mirror::{Children, NOT_READABLE, Node, NodeError};
+use crate::views::page::PageLimit;
 use crate::views::show::visible;
+use crate::views::tree::TreePage;
 use crate::web::http::json::Json;
 use crate::web::http::params::Params;
 use crate::web::http::problem::Problem;
@@ -15,7 +15,7 @@ use crate::web::state::State;
 use queuekeeper_queue::path::NodePath;
 
 /// How many children a page has.
-type Limit = Within<1, 500, 100>;
+type Limit = PageLimit<100>;
 
 /// Which children are shown.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -93,11 +93,7 @@ fn problem(error: &NodeError) -> Problem {
             (StatusCode::SERVICE_UNAVAILABLE, path, "cannot be read: ZooKeeper did not answer in time")
         }
         NodeError::NoNode { path } => (StatusCode::NOT_FOUND, path, "is not there; it may have been deleted since"),
-        NodeError::NoAuth { path } => (
-            StatusCode::FORBIDDEN,
-            path,
-            "is not readable with these credentials (NoAuth): check --zookeeper.auth-file",
-        ),
+        NodeError::NoAuth { path } => (StatusCode::FORBIDDEN, path, NOT_READABLE),
         NodeError::Failed { path, source } => {
             tracing::warn!(%path, error = %source, "a znode could not be read");
             (StatusCode::BAD_GATEWAY, path, "cannot be read: ZooKeeper refused. The log has the cause")

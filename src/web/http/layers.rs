@@ -1,4 +1,4 @@
-//! The layers around every route: counting, limits, compression, security headers, panics.
+//! The layers around every route: counting, limits, compression, panics.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State as FromState};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http_body_util::Limited;
@@ -16,38 +16,22 @@ use tower_http::compression::predicate::{NotForContentType, Predicate, SizeAbove
 
 use super::context::HttpContext;
 use super::problem::Refused;
+use crate::alerts::MAX_MESSAGE_BYTES;
 use crate::metrics::http::REFUSED;
 use crate::web::routes::{ALERTS, DEPOSITS, POSTER_ROOT, STORE_EVENTS, SUBMIT};
 
 /// The largest request head, in bytes. One read may return more, so that [`limit_head`] measures it again.
 pub(super) const HEAD_BYTES: usize = 32 * 1024;
 
-/// The largest body of a request, in bytes.
+/// The largest body of a request, in bytes; a message from Alertmanager or a store may carry many alerts or changes, up
+/// to [`MAX_MESSAGE_BYTES`].
 const BODY_LIMIT: usize = 64 * 1024;
-
-/// The largest body of a message from Alertmanager or a store, which may carry many alerts or changes.
-const MESSAGE_BODY_LIMIT: usize = 1024 * 1024;
 
 /// How long a handler may take until the request is answered with 503.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Bodies below this size are not worth compressing, in bytes.
 const COMPRESS_ABOVE: u64 = 4 * 1024;
-
-/// Pages load scripts, style sheets and pictures from this server only; nothing inline runs.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
-
-/// Headers of every response, besides the policy, of which a handler may have a stricter one. The referrer goes to this
-/// server only; with `no-referrer`, browsers would send the requests of our own forms with `Origin: null` (Fetch,
-/// "append a request Origin header").
-const SECURITY_HEADERS: [(HeaderName, &str); 5] = [
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (header::REFERRER_POLICY, "same-origin"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-];
 
 /// Counts the request and times it.
 pub(in crate::web) async fn count(
@@ -72,23 +56,6 @@ pub(in crate::web) async fn count(
     };
     context.server.metrics.observe(route, method.as_str(), code, duration);
     tracing::debug!(route, %method, code, duration_ms = duration.as_secs_f64() * 1000.0, "handled a request");
-    response
-}
-
-/// Adds security headers.
-pub(in crate::web) async fn secure(
-    FromState(context): FromState<Arc<HttpContext>>,
-    mut response: Response,
-) -> Response {
-    let headers = response.headers_mut();
-    for (name, value) in SECURITY_HEADERS {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
-    if let Some(value) = context.web_file().as_ref().and_then(|file| file.strict_transport_security()) {
-        headers.insert(header::STRICT_TRANSPORT_SECURITY, value.clone());
-    }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
@@ -136,7 +103,7 @@ pub(super) fn uploads(context: &HttpContext, request: &Request) -> bool {
 fn limited(context: &HttpContext, request: Request) -> Option<Request> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let is_message = matches!(context.strip_prefix(request.uri().path()), Some(ALERTS | STORE_EVENTS));
-    let limit = if is_message { MESSAGE_BODY_LIMIT } else { BODY_LIMIT };
+    let limit = if is_message { MAX_MESSAGE_BYTES } else { BODY_LIMIT };
     if length.is_some_and(|length: u64| length > limit as u64) {
         return None;
     }

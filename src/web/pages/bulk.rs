@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::action::{see_other, with_status};
 use super::jobs::JobsPage;
 use super::render;
-use crate::actions::{Reason, Refusal, Role, Source};
+use crate::actions::{Reason, Refusal, Role, Source, no_list};
 use crate::web::http::identity::Identity;
 use crate::web::http::params::Sent;
 use crate::web::http::problem::Problem;
@@ -92,9 +92,7 @@ pub(super) async fn execute(
 }
 
 fn gone() -> Problem {
-    Problem::missing(
-        "There is no such list: it belongs to another user or is older than half an hour. Select the items again.",
-    )
+    no_list().into()
 }
 
 /// The list of jobs of that query string.

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_of_a_list_is_told() {
+    fn what_is_shown_of_a_list_is_reported() {
         let of = |is_filtered| ListRequest {
             name: "locks",
             words: ["lock", "locks"],

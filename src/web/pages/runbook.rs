@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_are_told_apart_pages_are_linked_and_nothing_else_gets_through() {
+    fn sections_are_distinguished_pages_are_linked_and_nothing_else_gets_through() {
         let text = "# All\nbegin\n\n## A `b` c\nSee `/jobs?a=1&b=2`, `/jobs?state=STATE`, `/queuekeeper/paused`, `/mill/held`, `rm`.\n\n## D\n<script>x</script>\n";
         let book = Runbook::new(text, is_without_mill);
         let section = |id: &str, title: &str, html: &str| Section {

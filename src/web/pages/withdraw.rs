@@ -11,7 +11,7 @@ use super::action::with_status;
 use super::frame::Frame;
 use super::render;
 use super::submit::frame;
-use crate::actions::Source;
+use crate::actions::{ActionKind, Source, TargetKind};
 use crate::views::deposits::DepositView;
 use crate::web::deposits::deposit_id;
 use crate::web::http::identity::Identity;
@@ -26,6 +26,8 @@ struct WithdrawPage {
     frame: Frame,
     id: String,
     name: String,
+    /// What it does, and whether that can be undone.
+    effect: String,
     /// How many jobs are deleted with it.
     jobs: u64,
     /// Whether the caller made it, and need not say why.
@@ -48,7 +50,17 @@ impl WithdrawPage {
         let frame = frame(&state.view(Timestamp::now()), "../../", who);
         let DepositView { id, filename, depositor, processing, may_withdraw, .. } = deposit;
         let name = if filename.is_empty() { id.clone() } else { filename };
-        Self { frame, id, name, jobs: processing, is_own: depositor == who.name, reason, problem, may_withdraw }
+        Self {
+            frame,
+            id,
+            name,
+            effect: TargetKind::Batch.effect(ActionKind::Withdraw),
+            jobs: processing,
+            is_own: depositor == who.name,
+            reason,
+            problem,
+            may_withdraw,
+        }
     }
 }
 

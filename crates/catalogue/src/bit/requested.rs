@@ -44,7 +44,7 @@ pub enum RequestedCheckState {
     UnderWay,
     /// All of it was checked.
     Ended,
-    /// A part of it failed three times, and is in the dead letters.
+    /// A part of it failed in every attempt, and is in the dead letters.
     Stopped,
 }
 

@@ -95,7 +95,7 @@ impl<W: Work> Waiting for Piece<W> {
     fn answer(self: Box<Self>, committed: Result<(), String>) {
         let Self { done, answer, .. } = *self;
         let done = committed.and_then(|()| done.ok_or_else(|| "it was not begun".to_owned()));
-        let _nobody_waits = answer.send(done);
+        let _receiver_is_gone = answer.send(done);
     }
 }
 
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_takes_nothing_else_with_it_and_what_nobody_waits_for_is_done() {
+    async fn what_fails_takes_nothing_else_with_it_and_what_receiver_is_gone_for_is_done() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
         let catalogue = Catalogue::open(&url).await.unwrap();

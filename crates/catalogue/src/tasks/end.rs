@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::figures::Deltas;
 use super::kind::TaskQueue;
 use super::put::{NewTask, put};
+use super::retry::pause;
 use super::state::TaskState;
 use super::taken::TakenTask;
 use super::{MOST_ATTEMPTS, MOST_ERROR_CHARS, with_error};
@@ -21,7 +22,7 @@ use crate::error::{Error, ErrorKind};
 pub enum TaskOutcome {
     /// It is done. Where it was requested again meanwhile, it is to be done once more.
     Done,
-    /// It failed. After a minute, then two, it is tried again; the third time it goes to the dead letters.
+    /// It failed. It is tried again after a pause, and goes to the dead letters after its last attempt.
     Failed(String),
     /// It cannot be decided yet: it is visible again after this time, for its next round, and neither failed nor was
     /// tried.
@@ -68,9 +69,6 @@ pub struct EndedTask {
     /// What it has checked.
     pub checked: Option<CheckedPart>,
 }
-
-/// How long a failed task waits after its first failure; after the second it is twice that.
-const RETRY: Duration = Duration::from_mins(1);
 
 impl Catalogue {
     /// Comes to an end with tasks, all in one transaction, with what is to be done next. The answer is, for each,
@@ -205,7 +203,7 @@ async fn failed(session: &mut Session, task: &TakenTask, why: &str, deltas: &mut
         return Ok(true);
     }
     let errors = with_error(&task.errors, now(session).await?, &task.worker, why);
-    let after = RETRY * 2u32.saturating_pow(task.attempts.saturating_sub(1));
+    let after = pause(task.attempts);
     let sql = "UPDATE tasks SET holder = NULL, worker = NULL, visible = {now} + $2, errors = $3 WHERE id = $1";
     session.run(sql, values![task.id, millis(after), &errors]).await?;
     Ok(true)

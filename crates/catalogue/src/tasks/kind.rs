@@ -51,7 +51,7 @@ table! {
     BitReport "bit-report" 1;
     /// Items whose content was changed.
     Audit "audit" 1;
-    /// Tasks that failed three times, and wait for an operator.
+    /// Tasks that failed in every attempt, and wait for an operator.
     DeadLetter "dead-letter" 0;
 }
 

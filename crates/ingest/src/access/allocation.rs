@@ -16,7 +16,7 @@ use queuekeeper_store::Store;
 use queuekeeper_store::store::Chunks;
 use rustix::fs::{Mode, OFlags};
 
-use super::trouble::Trouble;
+use super::failure::AccessFailure;
 use crate::space::Rules;
 use crate::working;
 
@@ -61,7 +61,7 @@ impl UnallocatedBytes {
     ///
     /// # Errors
     /// When there is none, or never will be, or the volume cannot be measured.
-    pub(super) async fn take(&self, store: &Arc<dyn Store>, rules: Rules, bytes: u64) -> Result<Taken, Trouble> {
+    pub(super) async fn take(&self, store: &Arc<dyn Store>, rules: Rules, bytes: u64) -> Result<Taken, AccessFailure> {
         let Some(directory) = store.directory().map(Path::to_owned) else {
             return Ok(Taken { by: By::None, left: bytes, fresh: 0 });
         };
@@ -74,13 +74,13 @@ impl UnallocatedBytes {
                     "an archive of {bytes} bytes never fits: the volume of store {} has {capacity} bytes up to the threshold",
                     store.name()
                 );
-                Err(Trouble::Permanent(507, why))
+                Err(AccessFailure::Permanent(507, why))
             }
-            Ok(Err(NoRoom::Now(left))) => Err(Trouble::Waits(format!(
+            Ok(Err(NoRoom::Now(left))) => Err(AccessFailure::Waits(format!(
                 "store {} has no room for an archive of {bytes} bytes: its volume has {left} left up to the threshold",
                 store.name()
             ))),
-            Err(error) => Err(Trouble::Temporary(format!(
+            Err(error) => Err(AccessFailure::Temporary(format!(
                 "cannot find out how full the volume of store {} is: {error}",
                 store.name()
             ))),
@@ -191,9 +191,9 @@ mod tests {
         let taken = one.take(&store, rules, 256 * MIB).await.unwrap();
         assert!(matches!(taken.by, By::File(_)), "{taken:?}");
         for room in [&one, &other] {
-            assert!(matches!(room.take(&store, rules, 256 * MIB).await, Err(Trouble::Waits(_))));
+            assert!(matches!(room.take(&store, rules, 256 * MIB).await, Err(AccessFailure::Waits(_))));
         }
-        assert!(matches!(other.take(&store, rules, u64::MAX).await, Err(Trouble::Permanent(507, _))));
+        assert!(matches!(other.take(&store, rules, u64::MAX).await, Err(AccessFailure::Permanent(507, _))));
         // What is written is used, and not taken any more.
         let chunks = futures::stream::iter((0..13).map(|_| Ok(Bytes::from(vec![0; 16 << 20])))).boxed();
         let mut chunks = taken.around(chunks);

@@ -12,7 +12,7 @@ use queuekeeper_store::store::Chunks;
 use tokio::sync::mpsc;
 use zip::write::SimpleFileOptions;
 
-use super::wanted::Format;
+use super::token::Format;
 
 /// How many pieces wait on their way in, and on their way out.
 const QUEUE: usize = 8;

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use super::settings::AccessSettings;
-use super::wanted::Format;
+use super::token::Format;
 use crate::engine::fence::Fence;
 
 /// The property of an archive with its name for people.

@@ -11,7 +11,7 @@ use crate::step::StepError;
 
 /// Why a request was not completed.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum AccessFailure {
     /// It may succeed later.
     Temporary(String),
     /// It waits, for however long that takes.
@@ -27,14 +27,14 @@ pub(super) enum Trouble {
 /// Why an archive was not filled.
 pub(super) enum Unfilled {
     /// A file could not be read.
-    Trouble(Trouble),
+    Failed(AccessFailure),
     /// It could not be written, which its writer says.
     Stopped,
 }
 
-impl From<Trouble> for Unfilled {
-    fn from(trouble: Trouble) -> Self {
-        Self::Trouble(trouble)
+impl From<AccessFailure> for Unfilled {
+    fn from(failure: AccessFailure) -> Self {
+        Self::Failed(failure)
     }
 }
 
@@ -44,19 +44,19 @@ impl From<Stopped> for Unfilled {
     }
 }
 
-impl From<queue::Error> for Trouble {
+impl From<queue::Error> for AccessFailure {
     fn from(error: queue::Error) -> Self {
         Self::Queue(error)
     }
 }
 
-impl From<queuekeeper_store::Error> for Trouble {
+impl From<queuekeeper_store::Error> for AccessFailure {
     fn from(error: queuekeeper_store::Error) -> Self {
         if error.is_temporary() { Self::Temporary(error.to_string()) } else { permanent(&error) }
     }
 }
 
-impl From<queuekeeper_catalogue::Error> for Trouble {
+impl From<queuekeeper_catalogue::Error> for AccessFailure {
     fn from(error: queuekeeper_catalogue::Error) -> Self {
         match StepError::from(error) {
             StepError::Permanent(why) => Self::Permanent(500, why),
@@ -65,7 +65,7 @@ impl From<queuekeeper_catalogue::Error> for Trouble {
     }
 }
 
-impl From<FindError> for Trouble {
+impl From<FindError> for AccessFailure {
     fn from(error: FindError) -> Self {
         let why = error.to_string();
         match error {
@@ -78,21 +78,23 @@ impl From<FindError> for Trouble {
 }
 
 /// It fails for good, for no reason of the requester's.
-pub(super) fn permanent(why: &impl std::fmt::Display) -> Trouble {
-    Trouble::Permanent(500, why.to_string())
+pub(super) fn permanent(why: &impl std::fmt::Display) -> AccessFailure {
+    AccessFailure::Permanent(500, why.to_string())
 }
 
 /// What it means that a file cannot be opened.
-pub(super) fn unreadable(file: &str, error: ContentError) -> Trouble {
+pub(super) fn unreadable(file: &str, error: ContentError) -> AccessFailure {
     let why = format!("{file}: {error}");
     let is_missing = |kind: &ErrorKind| matches!(kind, ErrorKind::NotFound | ErrorKind::NoSpace);
     match error {
-        ContentError::Size { .. } | ContentError::NoDigest | ContentError::Empty(..) => Trouble::Permanent(500, why),
-        ContentError::Read(OcflError::Store(error)) if is_missing(&error.kind) => Trouble::Permanent(500, why),
-        ContentError::Read(error) if !error.is_temporary() => Trouble::Permanent(500, why),
+        ContentError::Size { .. } | ContentError::NoDigest | ContentError::Empty(..) => {
+            AccessFailure::Permanent(500, why)
+        }
+        ContentError::Read(OcflError::Store(error)) if is_missing(&error.kind) => AccessFailure::Permanent(500, why),
+        ContentError::Read(error) if !error.is_temporary() => AccessFailure::Permanent(500, why),
         // A profile or a store may be configured again.
         ContentError::Read(_) | ContentError::Open(_) | ContentError::NoProfile(_) | ContentError::NoStore(_) => {
-            Trouble::Temporary(why)
+            AccessFailure::Temporary(why)
         }
     }
 }

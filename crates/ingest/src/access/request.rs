@@ -8,7 +8,7 @@ use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::{self as queue, Queue};
 
 use super::settings::AccessSettings;
-use super::wanted::{Extent, Wanted};
+use super::token::{Extent, RequestedArchive};
 
 /// How many rows of files are read at once.
 const PAGE: u32 = 1_000;
@@ -82,18 +82,18 @@ pub async fn request(
     queue: &Queue,
     catalogue: &Catalogue,
     settings: &AccessSettings,
-    wanted: Wanted,
+    wanted: RequestedArchive,
     now: Timestamp,
 ) -> Result<Requested, RequestError> {
     let Found { version, bytes, .. } = find(catalogue, &wanted).await?;
     let access = if bytes > settings.small { AccessQueue::Large } else { AccessQueue::Small };
-    let token = Wanted { version: Some(version.number), ..wanted }.token(bytes, settings.node, now);
+    let token = RequestedArchive { version: Some(version.number), ..wanted }.token(bytes, settings.node, now);
     let id = queue.create_request(access, &token, now).await?;
     Ok(Requested { queue: access, id, version: version.number, bytes })
 }
 
 /// Looks up what is wanted.
-pub(super) async fn find(catalogue: &Catalogue, wanted: &Wanted) -> Result<Found, FindError> {
+pub(super) async fn find(catalogue: &Catalogue, wanted: &RequestedArchive) -> Result<Found, FindError> {
     let object = catalogue.object(wanted.ark.as_str()).await?;
     let object = object.ok_or_else(|| FindError::NoObject(wanted.ark.to_string()))?;
     let (ark, newest) = (object.ark.clone(), object.current_version);

@@ -50,7 +50,7 @@ pub enum Extent {
 
 /// What is requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestedArchive {
     /// The token that its requester polls with.
     pub token: String,
     /// The object.
@@ -129,7 +129,7 @@ impl FromStr for Extent {
     }
 }
 
-impl Wanted {
+impl RequestedArchive {
     /// Reads the token of a request.
     ///
     /// # Errors
@@ -248,9 +248,9 @@ fn instant(at: Timestamp) -> String {
 mod tests {
     use super::*;
 
-    fn wanted(version: Option<u32>) -> Wanted {
+    fn wanted(version: Option<u32>) -> RequestedArchive {
         let ark = "ark:/99999/fk4=a/b".parse().unwrap();
-        Wanted { token: "t-1".to_owned(), ark, version, format: Format::Tar, extent: Extent::Producer }
+        RequestedArchive { token: "t-1".to_owned(), ark, version, format: Format::Tar, extent: Extent::Producer }
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         let now = "2026-03-02T18:17:05Z".parse().unwrap();
         for version in [None, Some(3)] {
             let token = wanted(version).token(1 << 30, 7, now);
-            assert_eq!(Wanted::of(&token), Ok(wanted(version)));
+            assert_eq!(RequestedArchive::of(&token), Ok(wanted(version)));
             let token = record::merged(&token, [("by", json!("java"))]).unwrap();
             let expires = "2026-03-09T18:17:05Z".parse().unwrap();
             let delivered = Delivered { url: "https://host/a".to_owned(), expires, bytes: 5, version: 3 };
@@ -289,11 +289,11 @@ mod tests {
             (r#"{"token":"t","object":"ark:/1/a","format":"rar"}"#, "\"rar\" is neither zip nor tar"),
             (r#"{"token":"t","object":"ark:/1/a","content":"x"}"#, "\"x\" is neither full nor producer"),
         ] {
-            let found = Wanted::of(token.as_bytes()).unwrap_err();
+            let found = RequestedArchive::of(token.as_bytes()).unwrap_err();
             assert!(found.contains(expected), "{token}: {found}");
         }
         let long = json!({"token": "t".repeat(201), "object": "ark:/1/a"}).to_string();
-        assert!(Wanted::of(long.as_bytes()).unwrap_err().contains("more than 200 bytes"));
+        assert!(RequestedArchive::of(long.as_bytes()).unwrap_err().contains("more than 200 bytes"));
     }
 
     #[test]
@@ -302,9 +302,9 @@ mod tests {
         let names = [
             first.delivery(1),
             first.delivery(2),
-            Wanted { token: "t-2".to_owned(), ..first.clone() }.delivery(1),
-            Wanted { format: Format::Zip, ..first.clone() }.delivery(1),
-            Wanted { extent: Extent::Full, ..first.clone() }.delivery(1),
+            RequestedArchive { token: "t-2".to_owned(), ..first.clone() }.delivery(1),
+            RequestedArchive { format: Format::Zip, ..first.clone() }.delivery(1),
+            RequestedArchive { extent: Extent::Full, ..first.clone() }.delivery(1),
         ];
         let different: std::collections::BTreeSet<_> = names.iter().collect();
         assert_eq!(different.len(), names.len());

@@ -26,8 +26,8 @@ use crate::url::ContentUrl;
 /// How many URLs are requested at a time.
 const AT_A_TIME: usize = 16;
 
-/// How many URLs of a manifest are requested at most.
-const MOST_REQUESTS: u64 = 10_000;
+/// How many URLs of a manifest a check requests at most.
+pub const MOST_REQUESTS: u64 = 10_000;
 
 /// How much of the content is looked at to guess the type, in bytes.
 const START: u64 = 8 * 1024;

@@ -16,7 +16,7 @@ use super::session::{ROUND, Session};
 use super::worker;
 use crate::clock::now;
 use crate::daemon::Daemon;
-use crate::grants::Wanted;
+use crate::grants::GrantRequest;
 use crate::step::StepError;
 use crate::steps::provisioning;
 
@@ -150,7 +150,7 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
     }
     remove_ended(session).await?;
     let mut loads = stream::iter(ids.into_iter().map(|id| queue.load_job(id))).buffered(AT_A_TIME);
-    let mut waiting: Vec<Wanted> = Vec::new();
+    let mut waiting: Vec<GrantRequest> = Vec::new();
     let mut elsewhere = BTreeSet::new();
     while let Some(loaded) = loads.next().await {
         match loaded {

@@ -10,7 +10,7 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::record::{GrantNote, GrantsNote};
 
-use super::{Extension, LockedGrants, Reservation, Wanted};
+use super::{Extension, GrantRequest, LockedGrants, Reservation};
 use crate::space::{self, Grant, Round, Volume, Waiting};
 use crate::step::StepError;
 use crate::working::WorkingStorage;
@@ -50,7 +50,7 @@ impl LockedGrants<'_> {
     pub fn decide(
         &self,
         storage: &WorkingStorage,
-        waiting: &[Wanted],
+        waiting: &[GrantRequest],
         now: Timestamp,
     ) -> Result<Round<JobId>, StepError> {
         let round = self.round(&self.known.granted, storage, waiting, now)?;
@@ -62,7 +62,7 @@ impl LockedGrants<'_> {
         &self,
         granted: &GrantsNote,
         storage: &WorkingStorage,
-        waiting: &[Wanted],
+        waiting: &[GrantRequest],
         now: Timestamp,
     ) -> Result<Round<JobId>, StepError> {
         let (total, free) = storage.space().map_err(|error| StepError::working("look at it", &error))?;
@@ -93,7 +93,7 @@ impl LockedGrants<'_> {
     pub fn grant(
         &mut self,
         storage: &WorkingStorage,
-        wanted: &Wanted,
+        wanted: &GrantRequest,
         now: Timestamp,
     ) -> Result<Option<Transaction>, StepError> {
         self.of.goes_on(wanted.job);

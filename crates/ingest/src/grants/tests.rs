@@ -9,8 +9,8 @@ use super::*;
 use crate::working::{SizeLimit, WorkingStorage};
 
 /// A job that wants so many MiB, and has come just now.
-fn wanted(number: u32, mib: u64) -> Wanted {
-    Wanted { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO }
+fn wanted(number: u32, mib: u64) -> GrantRequest {
+    GrantRequest { job: JobId::new(number), bytes: Some(mib << 20), priority: 5, age: Duration::ZERO }
 }
 
 #[tokio::test]
@@ -20,13 +20,13 @@ async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     let rules = Rules { wait_limit: Duration::from_mins(1), ..Rules::default() };
     let grants = Grants::new(Uuid::nil(), rules);
     let mut locked = LockedGrants { of: &grants, known: grants.known.lock().await, next: None };
-    let waits = |number, age| Wanted { age: Duration::from_secs(age), ..wanted(number, 30) };
+    let waits = |number, age| GrantRequest { age: Duration::from_secs(age), ..wanted(number, 30) };
     // All have waited for too long, and there is room for the first two.
     let waiting = [waits(1, 90), waits(2, 80), waits(3, 70), waits(4, 65)];
     let now = Timestamp::now();
     let round = locked.decide(&storage, &waiting, now).unwrap();
     assert_eq!(round.passed.iter().map(|(job, _)| job.number()).collect::<Vec<_>>(), [1, 2]);
-    let mut is_granted = |wanted: &Wanted| {
+    let mut is_granted = |wanted: &GrantRequest| {
         let granted = locked.grant(&storage, wanted, now).unwrap().is_some();
         if granted {
             locked.committed();
@@ -35,7 +35,7 @@ async fn what_is_reserved_for_one_keeps_none_back_that_comes_before_it() {
     };
     assert!(is_granted(&waiting[0]) && is_granted(&waiting[1]));
     assert!(!is_granted(&waiting[2]), "there is no room");
-    let small = Wanted { bytes: Some(1), ..waits(5, 0) };
+    let small = GrantRequest { bytes: Some(1), ..waits(5, 0) };
     assert!(!is_granted(&small), "what is free is reserved");
     grants.ended(JobId::new(1));
     assert!(!is_granted(&waiting[3]), "so is what becomes free");

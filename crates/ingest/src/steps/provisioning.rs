@@ -6,16 +6,16 @@ use queuekeeper_queue::{Error, Job, JobChange, Queue};
 use uuid::Uuid;
 
 use crate::clock::now;
-use crate::grants::{LockedGrants, Wanted};
+use crate::grants::{GrantRequest, LockedGrants};
 use crate::services::Services;
 use crate::spec::JobSpec;
 use crate::step::StepError;
 
 /// What a job in Provisioning wants.
 #[must_use]
-pub fn wanted(job: &Job) -> Wanted {
+pub fn wanted(job: &Job) -> GrantRequest {
     let age = job.entered().map_or(0, |entered| now().as_millisecond() - entered.as_millisecond());
-    Wanted {
+    GrantRequest {
         job: job.id,
         bytes: job.space_needed().ok().flatten(),
         priority: job.priority().map_or(u8::MAX, queuekeeper_queue::id::Priority::number),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt as _;
 use jiff::Timestamp;
-use queuekeeper_ingest::access::{Deliveries, Extent, Format, LinkError, Wanted};
+use queuekeeper_ingest::access::{Deliveries, Extent, Format, LinkError, RequestedArchive};
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::ItemChange;
@@ -144,7 +144,7 @@ async fn an_object_is_delivered_as_archives_that_other_programs_read_file_by_fil
     // As another program may make it, and as ours does.
     let token = json!({"status": 201, "token": "t-1", "object": ark, "by": {"another": [1]}});
     let small = world.request(SMALL, &token).await;
-    let wanted = Wanted {
+    let wanted = RequestedArchive {
         token: "t-2".to_owned(),
         ark: ark.parse().unwrap(),
         version: Some(1),

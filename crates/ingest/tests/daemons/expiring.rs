@@ -48,7 +48,7 @@ async fn two_hosts_whose_sessions_expire_at_random_do_each_job_of_a_batch_once()
     let server = Arc::new(PrivateServer::start(options).await.unwrap());
     let port = server.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
     let world = World::on(server, "", quick()).await;
-    world.add_profile("told", "notification: {addresses: [staff@library.example]}\n");
+    world.add_profile("reported", "notification: {addresses: [staff@library.example]}\n");
     let settings = || {
         let route = Route::Directory(world.directory.path().join("mails"));
         Settings { mail: MailSettings { route, lease: SESSION, ..MailSettings::default() }, ..quick() }
@@ -59,7 +59,7 @@ async fn two_hosts_whose_sessions_expire_at_random_do_each_job_of_a_batch_once()
         world.start_through(&first, settings(), SESSION).await,
         world.start_through(&second, settings(), SESSION).await,
     ];
-    let batch = world.deposit_rows_to("told", "shared", rows).await;
+    let batch = world.deposit_rows_to("reported", "shared", rows).await;
 
     let mut sessions = BTreeSet::new();
     let random = Random::new(seed);

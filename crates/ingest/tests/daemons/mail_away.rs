@@ -73,7 +73,7 @@ async fn a_mail_waits_out_a_server_that_is_away_refuses_for_a_time_or_breaks_off
     let copies: Vec<_> = server.received().split_off(1);
     let mut to: Vec<_> = copies.iter().map(|mail| mail["to"].clone()).collect();
     to.dedup();
-    // Of two recipients one had it already when the other was taken, and the one that was not told got it twice.
+    // Of two recipients one had it already when the other was taken, and the one that was not recorded got it twice.
     assert!(copies.len() >= 2, "{to:?}");
     for copy in &copies {
         assert!(header(copy, "subject")[0].contains(&uuid));

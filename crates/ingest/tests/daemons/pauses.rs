@@ -1,5 +1,6 @@
 //! A paused queue and a held collection.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -9,6 +10,8 @@ use queuekeeper_queue::path::QueueName;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::contents::manifest;
 use super::world::{World, only, quick};
@@ -20,6 +23,18 @@ const JOBS: usize = 20;
 impl World {
     async fn count(&self, state: &str) -> usize {
         self.children(&format!("/jobs/states/{state}")).await.len()
+    }
+
+    /// Waits until a client of the server watches the pause of ingest: daemons that have just been started know of it.
+    async fn pause_is_watched(&self) {
+        let is_watched = async || {
+            let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.server.port())).await.unwrap();
+            server.write_all(b"wchp").await.unwrap();
+            let mut watched = String::new();
+            server.read_to_string(&mut watched).await.unwrap();
+            watched.lines().any(|path| path.ends_with("/locks/queue/ingest"))
+        };
+        eventually(LIMIT, "the daemons watch the pause", is_watched).await;
     }
 }
 
@@ -41,6 +56,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     world.queue.pause(QueueName::Ingest, "tester", "a test", Timestamp::now()).await.unwrap();
     let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
     let (batch, _) = world.deposit(file.clone()).await;
+    world.pause_is_watched().await;
     // They look twice a second.
     tokio::time::sleep(Duration::from_millis(1_200)).await;
     assert_eq!(world.count("pending").await, JOBS);
@@ -49,7 +65,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
 
     // These look four times a minute; it is the watch that wakes them.
     let daemons = world.start();
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    world.pause_is_watched().await;
     let unpause = world.queue.plan_unpause(QueueName::Ingest, None).await.unwrap();
     world.queue.commit(&unpause).await.unwrap();
     let began = Instant::now();

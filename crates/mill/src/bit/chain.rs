@@ -12,7 +12,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::bit::{BitRun, Seal};
 use queuekeeper_store::error::shortened;
 use queuekeeper_store::store::Item;
-use queuekeeper_store::{Algorithm, Digest, ErrorKind, Hashers, SpaceName, Store, StoreName};
+use queuekeeper_store::{Algorithm, Digest, ErrorKind, Hashers, Store, StoreName};
 
 use super::checker::said;
 use super::reporter::name;
@@ -113,15 +113,8 @@ impl ReportChain {
         store.as_ref().map_err(Clone::clone)
     }
 
-    /// The space for reports of the account, and its store.
-    fn place(&self) -> Result<(&StoreName, SpaceName), String> {
-        let store = self.account.primary().ok_or_else(|| format!("{} has no primary store", self.account.name))?;
-        let space = self.account.admin_space();
-        Ok((store, space.ok_or_else(|| "the admin space has no name in the stores".to_owned())?))
-    }
-
     async fn list(&self) -> Result<Listed, String> {
-        let (store, space) = self.place()?;
+        let (store, space) = self.account.report_place()?;
         let mut listing = self.store(store)?.list(&space, REPORTS.as_bytes(), None);
         let mut listed = Listed::new();
         loop {

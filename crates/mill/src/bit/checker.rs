@@ -45,14 +45,12 @@ impl Checker {
         subject: &TaskSubject,
         lease: &Lease,
     ) -> Result<Result<CheckedSpace, TaskOutcome>, String> {
-        let account = self.accounts.get(&subject.account);
-        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
+        let account = Account::find(&self.accounts, &subject.account)?;
         let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
         if let Some(wait) = account.put_off(None, name, (self.clock)()) {
             return Ok(Err(wait));
         }
-        let space = account.in_stores(&subject.space);
-        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let space = account.require_space(&subject.space)?;
         let store = self.stores.get(&account.name, name, lease)?;
         Ok(Ok(CheckedSpace { store, space, policy: account.proof_policy(name) }))
     }

@@ -74,8 +74,7 @@ impl Checker {
         say: &mut Say<'_>,
     ) -> Result<Compared, String> {
         let account = self.account_of(scope)?;
-        let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
-        let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
+        let (place, admin) = account.report_place()?;
         let (store, lease) = (self.stores.get(&account.name, place, &Lease::unlimited())?, Lease::unlimited());
         store.create_space(&admin).await.map_err(|error| error.to_string())?;
         let started = (self.clock)();

@@ -106,10 +106,8 @@ impl Decider {
 
     /// What is known to be wrong with a copy.
     async fn known(&self, subject: &TaskSubject) -> Result<Option<Known>, String> {
-        let account = self.0.accounts.get(&subject.account);
-        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
-        let space = account.in_stores(&subject.space);
-        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let account = Account::find(&self.0.accounts, &subject.account)?;
+        let space = account.require_space(&subject.space)?;
         let (Some(key), Some(store)) = (subject.key.clone(), &subject.destination) else {
             return Err("the finding names no item, or no store".to_owned());
         };

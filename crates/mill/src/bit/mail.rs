@@ -129,8 +129,7 @@ async fn findings(
     head: &ReportHead,
     body: Body,
 ) -> Result<Body, String> {
-    let space = account.in_stores(&run.space);
-    let space = space.ok_or_else(|| format!("the space {} has no name in the stores", run.space))?;
+    let space = account.require_space(&run.space)?;
     let mut checks = Vec::new();
     for result in WRONG {
         checks.extend(catalogue.checks_of_run(run.id, result, 0, FINDINGS).await.map_err(said)?);

@@ -228,10 +228,8 @@ impl BitProducer {
 
     /// The next pages of a morsel, and how far it is with them. The last one is open: it has what is written meanwhile.
     async fn next(&self, morsel: &Morsel) -> Result<(Advance, Vec<NewPage>), String> {
-        let account = self.accounts.get(&morsel.account);
-        let account = account.ok_or_else(|| format!("account {} is no longer in the configuration", morsel.account))?;
-        let space = account.in_stores(&morsel.space);
-        let space = space.ok_or_else(|| format!("{} has no name in the stores", morsel.space))?;
+        let account = Account::find(&self.accounts, &morsel.account)?;
+        let space = account.require_space(&morsel.space)?;
         let store = self.stores.get(&account.name, &morsel.source, &Lease::unlimited())?;
         let mut listed = listing(&store, &space, b"", morsel.marker.as_ref()).await?;
         let (mut pages, mut keys) = (Vec::new(), 0);

@@ -26,6 +26,7 @@ use super::premis::PremisEvents;
 use super::report::{JsonReport, ReportHead, ReportRow, Statement, coverage_tsv, tsv_header};
 use super::seals::{PreviousSeal, SealDocument, write};
 use super::verdict::{CheckResult, CopyFinding, Proof};
+use crate::account::Account;
 use crate::worker::{Lease, Processed, Processor};
 
 /// Why items are skipped.
@@ -159,10 +160,8 @@ impl Reporter {
     async fn report_on(&self, run: &BitRun, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
         let (catalogue, store) = (&self.checker.catalogue, &run.store);
         let ended = run.ended.ok_or_else(|| "the run has not ended".to_owned())?;
-        let account = self.checker.accounts.get(&subject.account);
-        let account = account.ok_or_else(|| format!("account {:?} is not in the configuration", subject.account))?;
-        let place = account.primary().ok_or_else(|| format!("{} has no primary store", account.name))?;
-        let admin = account.admin_space().ok_or_else(|| "the admin space has no name in the stores".to_owned())?;
+        let account = Account::find(&self.checker.accounts, &subject.account)?;
+        let (place, admin) = account.report_place()?;
         let policy = run.policy.parse::<ProofPolicy>()?;
         let head = ReportHead {
             account: account.name.clone(),

@@ -139,8 +139,7 @@ impl Checker {
     }
 
     pub(super) fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<CheckedSpace, String> {
-        let space = account.in_stores(&subject.space);
-        let space = space.ok_or_else(|| format!("the space {} has no name in the stores", subject.space))?;
+        let space = account.require_space(&subject.space)?;
         let name = subject.destination.as_ref().ok_or_else(|| "no store is named".to_owned())?;
         let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
         Ok(CheckedSpace { store: Arc::clone(&store), space, policy: ProofPolicy::Read })

@@ -16,7 +16,7 @@ use super::repairer::NO_GOOD_COPY;
 use super::verdict::Remedy;
 use crate::account::Account;
 use crate::users::MILL;
-use crate::why::Waiting;
+use crate::why::DifferingCopy;
 use crate::words::moment;
 
 /// What a bit error waits for.
@@ -38,7 +38,7 @@ pub enum WaitReason {
     Held,
     /// An operator: no other copy is good enough.
     NoGoodCopy,
-    /// An operator: what was to be done failed three times.
+    /// An operator: what was to be done failed in every attempt.
     Failed,
     /// An operator: what was decided has no task any more.
     Dropped,
@@ -130,8 +130,14 @@ impl<'a> Waits<'a> {
             return Ok(unreadable(&format!("the space {} is not the account's", item.space)));
         };
         let tasks = self.catalogue.tasks_of_item(&account.name, &space, &item.key).await?;
-        let waiting =
-            Waiting { account, key: &item.key, source: store, destination: store, tasks: &tasks, pauses: &self.pauses };
+        let waiting = DifferingCopy {
+            account,
+            key: &item.key,
+            source: store,
+            destination: store,
+            tasks: &tasks,
+            pauses: &self.pauses,
+        };
         let of_kind = |kind| {
             tasks.iter().find(|open| {
                 let subject = &open.task.subject;
@@ -147,7 +153,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Why a repair that was started has not ended.
-    fn of_repair(&self, repair: &Repair, task: Option<&OpenTask>, waiting: &Waiting<'_>) -> Wait {
+    fn of_repair(&self, repair: &Repair, task: Option<&OpenTask>, waiting: &DifferingCopy<'_>) -> Wait {
         let what = match Remedy::named(&repair.remedy) {
             Some(Remedy::RewriteInPlace) => "The rewriting of its content",
             Some(Remedy::CorrectIndex | Remedy::AppendEvent) => "The correction of its record",
@@ -179,7 +185,12 @@ impl<'a> Waits<'a> {
     }
 
     /// Why nothing was started.
-    async fn of_plan(&self, error: &BitError, task: Option<&OpenTask>, waiting: &Waiting<'_>) -> Result<Wait, Error> {
+    async fn of_plan(
+        &self,
+        error: &BitError,
+        task: Option<&OpenTask>,
+        waiting: &DifferingCopy<'_>,
+    ) -> Result<Wait, Error> {
         let (store, account) = (&error.store, waiting.account);
         let today = self.catalogue.automatic_repairs_today(store).await?;
         let start = match plan(account, error, today) {
@@ -223,7 +234,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Why what the mill does by itself is not done.
-    fn by_itself(&self, does: &str, task: Option<&OpenTask>, waiting: &Waiting<'_>) -> Wait {
+    fn by_itself(&self, does: &str, task: Option<&OpenTask>, waiting: &DifferingCopy<'_>) -> Wait {
         let Some(open) = task else {
             return Wait {
                 reason: WaitReason::NoTask,
@@ -240,7 +251,7 @@ impl<'a> Waits<'a> {
     }
 
     /// What a task waits for, and what an operator does about that.
-    fn of_task(&self, open: &OpenTask, waiting: &Waiting<'_>) -> (WaitReason, String) {
+    fn of_task(&self, open: &OpenTask, waiting: &DifferingCopy<'_>) -> (WaitReason, String) {
         let number = open.task.id;
         let failure = open.task.errors.last().map(|last| last.error.as_str());
         let has_no_copy = failure.is_some_and(|why| why.starts_with(NO_GOOD_COPY));
@@ -279,7 +290,7 @@ impl<'a> Waits<'a> {
             (TaskState::Restore, None) => (WaitReason::Store, "No action is needed.".to_owned()),
             (_, None) if is_ahead && failure.is_some() => {
                 let act =
-                    "It is retried automatically; after the third failure it is a dead letter and needs an operator.";
+                    "It is retried automatically; after the last attempt it is a dead letter and needs an operator.";
                 (if has_no_copy { WaitReason::NoGoodCopy } else { WaitReason::Retry }, act.to_owned())
             }
             (_, None) => {

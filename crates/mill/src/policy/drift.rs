@@ -16,12 +16,12 @@ pub struct Drift {
     /// The policy that is in force until an admin agrees to the rest.
     pub in_force: Policy,
     /// What does not take effect yet.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingChange>,
 }
 
 /// A part of a change that waits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Waiting {
+pub struct WaitingChange {
     /// The space; `None` for all that are not named.
     pub space: Option<SpaceName>,
     /// The pairs that would end.
@@ -39,7 +39,7 @@ pub fn drift(in_force: &Policy, found: &Policy, stores: &BTreeSet<StoreId>) -> D
         let merged = merged(before, after, stores);
         if merged != *after {
             let of = |from: &BTreeSet<Pair>, without: &BTreeSet<Pair>| from.difference(without).cloned().collect();
-            waiting.push(Waiting { space: space.cloned(), ends: of(&merged, after), begins: of(after, &merged) });
+            waiting.push(WaitingChange { space: space.cloned(), ends: of(&merged, after), begins: of(after, &merged) });
         }
         merged
     };

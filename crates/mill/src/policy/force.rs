@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use queuekeeper_catalogue::Catalogue;
 
 use super::{
-    ACCOUNTS_FILE, Drift, Policy, PolicySource, Waiting, check, drift, policy_file, read_accounts, read_policy,
+    ACCOUNTS_FILE, Drift, Policy, PolicySource, WaitingChange, check, drift, policy_file, read_accounts, read_policy,
     write_policy,
 };
 use crate::account::Account;
@@ -58,7 +58,7 @@ pub struct InForce {
     /// The policy.
     pub policy: Policy,
     /// What waits for an admin.
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingChange>,
     /// Why the file was not read, where there is a policy from before.
     pub error: Option<String>,
 }
@@ -74,8 +74,8 @@ pub(super) struct Read {
 ///
 /// # Errors
 /// As for [`in_force`].
-pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, String> {
-    compare(catalogue, source, account).await.map(|read| read.now).map_err(|error| error.to_string())
+pub async fn read(catalogue: &Catalogue, source: &PolicySource, account: &Account) -> Result<InForce, PolicyError> {
+    compare(catalogue, source, account).await.map(|read| read.now)
 }
 
 /// Reads the policy of an account and brings it into force, as far as that needs no admin. Where the file is gone or

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_decoded_stays_so_and_only_its_length_is_told() {
+    fn what_cannot_be_decoded_stays_so_and_only_its_length_is_reported() {
         let redaction = Redaction::new(&[7; 32]);
         for (path, data) in [
             ("/jobs/jid0000000042/bid", &b"bob's batch"[..]),

@@ -1,7 +1,9 @@
 //! The faults of a batch.
 
 use super::finding::{FaultFinding, NodeSet, Sink};
-use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
+use super::item::{
+    HOLDS_OTHER, LACKS_ZNODE, LockFacts, UNKNOWN_STATUS, by_shape, by_time, detect_bare, detect_item_lock, known,
+};
 use super::limits::may_be_locked;
 use super::{Fault, Limits, detect_folder};
 use crate::id::BatchId;
@@ -95,15 +97,14 @@ fn detect_form(batch: &BatchFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let missing = |node: &BatchNode| !batch.present.has(*node as u8);
     if missing(&BatchNode::Status) {
         let nodes = || vec![batch.node(BatchNode::Status)];
-        report("A znode is missing without which the daemons cannot load it.", known(batch.created_ms), &nodes);
+        report(LACKS_ZNODE, known(batch.created_ms), &nodes);
     }
     let malformed = |node: &BatchNode| batch.malformed.has(*node as u8);
     if READ.iter().any(malformed) {
         let nodes = || READ.into_iter().filter(malformed).map(|node| batch.node(node)).collect();
-        report("A znode holds something that the daemons cannot read.", batch.hint(), &nodes);
+        report(HOLDS_OTHER, batch.hint(), &nodes);
     } else if batch.present.minus(batch.denied).has(BatchNode::Status as u8) && !batch.is_canonical {
-        let how = "Its status is unknown to the daemons, or is spelled differently.";
-        report(how, batch.hint(), &|| vec![batch.node(BatchNode::Status)]);
+        report(UNKNOWN_STATUS, batch.hint(), &|| vec![batch.node(BatchNode::Status)]);
     }
     if batch.state == Some(BatchState::Held) && missing(&BatchNode::States) {
         let nodes = || vec![batch.node(BatchNode::Status), batch.node(BatchNode::States)];

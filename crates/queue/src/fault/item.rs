@@ -7,6 +7,15 @@ use super::limits::ms;
 use super::{Fault, Limits};
 use crate::path::Path;
 
+/// How an item cannot be loaded: a znode of it is missing.
+pub(super) const LACKS_ZNODE: &str = "A znode is missing without which the daemons cannot load it.";
+
+/// How an item cannot be loaded: a znode of it does not hold what it should.
+pub(super) const HOLDS_OTHER: &str = "A znode holds something that the daemons cannot read.";
+
+/// How an item cannot be loaded: by its status, which is JSON with a state.
+pub(super) const UNKNOWN_STATUS: &str = "Its status is unknown to the daemons, or is spelled differently.";
+
 /// The facts from a lock's stat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockFacts {

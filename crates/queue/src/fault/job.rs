@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use super::finding::{FaultFinding, NodeSet, Sink};
-use super::item::{LockFacts, by_shape, by_time, detect_bare, detect_item_lock, known};
+use super::item::{
+    HOLDS_OTHER, LACKS_ZNODE, LockFacts, UNKNOWN_STATUS, by_shape, by_time, detect_bare, detect_item_lock, known,
+};
 use super::{Fault, Limits};
 use crate::id::{BatchId, JobId};
 use crate::path::{EntryName, JobNode, Path, StateFolder};
@@ -127,20 +129,20 @@ fn detect_form(job: &JobFacts<'_>, limits: &Limits, sink: &mut Sink<'_>) {
     let missing = |needed: &JobNode| !job.present.has(*needed as u8);
     if NEEDED.iter().any(missing) {
         let nodes = || NEEDED.into_iter().filter(missing).map(node).collect();
-        report("A znode is missing without which the daemons cannot load it.", known(job.created_ms), &nodes);
+        report(LACKS_ZNODE, known(job.created_ms), &nodes);
     }
     // The daemons read a priority of three digits; what it does is a fault of its own.
     let ranged = if job.is_priority_out_of_range { JobNode::Priority as u8 } else { NodeSet::OWN };
     let malformed = job.malformed.without(ranged);
     if !malformed.is_empty() {
         let nodes = || JobNode::ALL.iter().copied().filter(|node| malformed.has(*node as u8)).map(node).collect();
-        report("A znode holds something that the daemons cannot read.", job.hint(), &nodes);
+        report(HOLDS_OTHER, job.hint(), &nodes);
     }
     let status = JobNode::Status as u8;
     if job.present.minus(job.denied).minus(malformed).has(status) {
         let nodes = || vec![node(JobNode::Status)];
         if !job.is_canonical {
-            report("Its status is unknown to the daemons, or is spelled differently.", job.hint(), &nodes);
+            report(UNKNOWN_STATUS, job.hint(), &nodes);
         } else if job.retry_count.is_none() {
             report("Its status has no retry_count.", job.hint(), &nodes);
         }

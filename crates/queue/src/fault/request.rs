@@ -1,7 +1,9 @@
 //! The faults of an access request.
 
 use super::finding::{NodeSet, Sink};
-use super::item::{LockFacts, by_shape, detect_bare, detect_item_lock, known};
+use super::item::{
+    HOLDS_OTHER, LACKS_ZNODE, LockFacts, UNKNOWN_STATUS, by_shape, detect_bare, detect_item_lock, known,
+};
 use super::{Fault, Limits};
 use crate::id::RequestId;
 use crate::path::{AccessQueue, Path, RequestNode};
@@ -50,15 +52,14 @@ pub fn detect_request(request: &RequestFacts, limits: &Limits, sink: &mut Sink<'
     // They do without a token.
     if missing(&RequestNode::Status) {
         let nodes = || vec![node(RequestNode::Status)];
-        report("A znode is missing without which the daemons cannot load it.", known(request.created_ms), &nodes);
+        report(LACKS_ZNODE, known(request.created_ms), &nodes);
     }
     let malformed = |node: &RequestNode| request.malformed.has(*node as u8);
     if READ.iter().any(malformed) {
         let nodes = || READ.into_iter().filter(malformed).map(node).collect();
-        report("A znode holds something that the daemons cannot read.", hint, &nodes);
+        report(HOLDS_OTHER, hint, &nodes);
     } else if request.present.minus(request.denied).has(RequestNode::Status as u8) && !request.is_canonical {
-        let how = "Its status is unknown to the daemons, or is spelled differently.";
-        report(how, hint, &|| vec![node(RequestNode::Status)]);
+        report(UNKNOWN_STATUS, hint, &|| vec![node(RequestNode::Status)]);
     }
     if let Some(lock) = request.lock {
         let at_rest = request.state.is_some_and(|state| !state.is_worked_on());

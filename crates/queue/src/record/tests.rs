@@ -170,7 +170,7 @@ fn submissions_tokens_and_pauses_are_read() {
 }
 
 #[test]
-fn a_batch_id_without_ten_digits_and_a_priority_without_two_are_told_from_other_texts() {
+fn a_batch_id_without_ten_digits_and_a_priority_without_two_are_distinguished_from_other_texts() {
     let long = format!("bid{}", "0".repeat(61));
     for text in ["bid42", "bid00000000042", "bid9999999999", &long] {
         assert_eq!(misnamed_bid(text.as_bytes()), Some(text));

@@ -92,7 +92,7 @@ async fn operate(queue: &Queue, operation: &str) -> Result<(), String> {
                 return Err(if poll.paused.is_some() { "paused" } else { "nothing is due" }.into());
             };
             let report = queue.batch_report(batch).await.unwrap();
-            queue.finish_report(&locked, &report, "told", now()).await.map(drop)
+            queue.finish_report(&locked, &report, "reported", now()).await.map(drop)
         }
         "pause" => queue.pause(path::QueueName::Ingest, "me", "disk", now()).await.map(drop),
         "unpause" => {

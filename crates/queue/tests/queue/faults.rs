@@ -8,7 +8,7 @@ use queuekeeper_queue::{Due, Error, JobChange, SkipReason, Unlocked};
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faulty_entries_at_the_head_are_passed_over_and_told() {
+async fn faulty_entries_at_the_head_are_passed_over_and_reported() {
     let mut nodes = base();
     for number in [7, 8] {
         nodes.extend(job(number, "Pending"));
@@ -73,7 +73,7 @@ async fn faulty_entries_at_the_head_are_passed_over_and_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unreadable_batches_and_requests_at_the_head_are_passed_over_and_told() {
+async fn unreadable_batches_and_requests_at_the_head_are_passed_over_and_reported() {
     let mut nodes = base();
     let held = r#"{"status":"Held","message":""}"#;
     let pending = r#"{"status":"Pending","message":""}"#;

@@ -68,7 +68,7 @@ async fn a_batch_of_a_held_collection_is_set_held_by_who_expands_it_and_no_other
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_job_that_another_works_on_is_not_told_whatever_is_wrong_with_it() {
+async fn a_job_that_another_works_on_is_not_reported_whatever_is_wrong_with_it() {
     let mut nodes = [base(), job(1, "Pending")].concat();
     nodes.retain(|(path, _)| path != "/jobs/jid0000000001/space_needed");
     let world = World::new(&borrowed(&nodes)).await;

@@ -275,8 +275,12 @@ async fn a_batch_that_has_folders_of_jobs_or_jobs_that_name_it_is_not_acquired_a
         let world = World::new(&borrowed(&healthy())).await;
         spoil(&world, made).await;
         let found = plan(&world, Fault::UnfinishedCreation, BATCH, later(), true).await;
-        let is_told = |error: &Error| error.to_string().contains("it has jobs already");
-        assert_eq!((found.is_err(), found.as_ref().err().is_some_and(is_told)), (is_refused, is_refused), "{found:?}");
+        let is_reported = |error: &Error| error.to_string().contains("it has jobs already");
+        assert_eq!(
+            (found.is_err(), found.as_ref().err().is_some_and(is_reported)),
+            (is_refused, is_refused),
+            "{found:?}"
+        );
     }
 }
 

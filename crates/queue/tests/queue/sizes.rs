@@ -38,8 +38,9 @@ async fn what_chroot_and_acl_add_to_each_operation_counts_for_how_large_a_transa
         }
         assert!(transaction.size_bytes() <= REQUEST_LIMIT_BYTES - room);
         let found = world.queue.commit(&transaction).await;
-        let is_told = found.as_ref().err().is_some_and(|error| error.to_string().contains("exceeds the safe limit"));
-        assert_eq!((found.is_err(), is_told), (is_refused, is_refused), "{found:?}");
+        let is_reported =
+            found.as_ref().err().is_some_and(|error| error.to_string().contains("exceeds the safe limit"));
+        assert_eq!((found.is_err(), is_reported), (is_refused, is_refused), "{found:?}");
     }
 }
 

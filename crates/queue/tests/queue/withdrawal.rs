@@ -62,7 +62,7 @@ pub(super) async fn world(stage: Stage, jobs: usize, per_transaction: usize) -> 
     (World { queue, ..world }, batch)
 }
 
-/// Stops after so many transactions. What is told of a phase grows, and never beyond all jobs.
+/// Stops after so many transactions. What is reported of a phase grows, and never beyond all jobs.
 fn stop_after(transactions: usize) -> impl FnMut(WithdrawalProgress) -> ControlFlow<()> + Send {
     let (mut done, mut last) = (0, None);
     move |WithdrawalProgress { phase, jobs, of_jobs }| {

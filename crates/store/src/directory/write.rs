@@ -54,7 +54,7 @@ pub(super) async fn receive(
             Ok::<_, ErrorKind>(file)
         }
     };
-    let wanted = Wanted::of(put);
+    let wanted = Conditions::of(put);
     if batch.is_last {
         let written = spawn_blocking(move || wanted.end(begin()?, hashers, &batch));
         return pass(written.await.map_err(panicked)??, put).await;
@@ -81,14 +81,14 @@ pub(super) async fn receive(
 }
 
 /// What the end of some content is held against.
-struct Wanted {
+struct Conditions {
     size: Option<u64>,
     expected: Digests,
     user: UserProperties,
     has_guard: bool,
 }
 
-impl Wanted {
+impl Conditions {
     fn of(put: &Put) -> Self {
         let Put { size, expected, user, guard, .. } = put;
         Self { size: *size, expected: expected.clone(), user: user.clone(), has_guard: guard.is_some() }

@@ -173,7 +173,7 @@ async fn who_resolves_may_die_too() {
 /// Content that is written anew as it was, under a tag that is made of the content: whether its properties were
 /// replaced cannot be known.
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_told_is_observed() {
+async fn what_is_not_known_is_observed() {
     let kind = StoreKind { tags_by_content: true, ..StoreKind::default() };
     let mut seen = Vec::new();
     for stop in 0..12 {

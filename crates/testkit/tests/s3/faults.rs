@@ -9,7 +9,7 @@ use super::common::{BUCKET, code, get, put, refusal, start};
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_request_in_three_is_told_to_slow_down() {
+async fn one_request_in_three_has_to_slow_down() {
     let (server, client) = start().await;
     let fault = server.inject(Fault::new(Effect::SLOW_DOWN).on("PutObject").every(3).times(2));
     let mut refused = Vec::new();

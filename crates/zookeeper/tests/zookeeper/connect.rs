@@ -74,8 +74,8 @@ async fn credentials_open_the_nodes_of_their_owner_and_wrong_ones_show_as_no_aut
     let refused = connect("nosuchscheme:x").await.unwrap_err();
     assert!(matches!(refused, ConnectError::AuthRefused { .. }), "{refused}");
     assert!(!refused.is_retryable());
-    let told = format!("ZooKeeper at {} refused the credentials of --zookeeper.auth-file", server.connect_string());
-    assert!(refused.to_string().contains(&told) && refused.to_string().contains("nosuchscheme"), "{refused}");
+    let reported = format!("ZooKeeper at {} refused the credentials of --zookeeper.auth-file", server.connect_string());
+    assert!(refused.to_string().contains(&reported) && refused.to_string().contains("nosuchscheme"), "{refused}");
 }
 
 #[tokio::test]

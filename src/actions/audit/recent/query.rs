@@ -80,12 +80,12 @@ pub struct EntryPage {
 }
 
 /// The targets of a query, and their hashes.
-struct Wanted<'a> {
+struct TargetNames<'a> {
     names: HashSet<&'a str>,
     hashes: HashSet<u64>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> TargetNames<'a> {
     /// `None` for any target.
     fn new(targets: &'a [String]) -> Option<Self> {
         let names: HashSet<_> = targets.iter().map(|target| &**target).collect();
@@ -104,7 +104,7 @@ impl Recent {
     pub(in crate::actions::audit) fn find(&self, query: &AuditQuery) -> EntryPage {
         let recent = self.entries.read();
         let needle = query.text.as_deref().map(str::to_lowercase);
-        let wanted = Wanted::new(&query.targets);
+        let wanted = TargetNames::new(&query.targets);
         let mut page = EntryPage::default();
         let mut groups = Vec::<Group>::new();
         // Where the group of a decision is on this page; `None` for on another one.

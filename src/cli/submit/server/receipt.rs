@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::super::SubmitArgs;
 use super::super::ended::{Ended, Part, Warned};
-use super::{Server, TIMEOUT, Trouble, said, state};
+use super::{Server, SubmitFailure, TIMEOUT, said, state};
 use crate::cli::UsageError;
 use crate::cli::exit::{CommandError, FAILED, REFUSED};
 use crate::cli::output::Bar;
@@ -111,7 +111,7 @@ impl Server {
             let request = self.request(Method::POST, &format!("/{id}{FAILED_ROWS}")).timeout(TIMEOUT);
             match self.answer(request.send().await).await {
                 // Nothing else is under way that would end.
-                Err(Trouble::Conflict(why)) => Err(Trouble::Final(CommandError::new(REFUSED, why))),
+                Err(SubmitFailure::Conflict(why)) => Err(SubmitFailure::Final(CommandError::new(REFUSED, why))),
                 answered => answered,
             }
         })

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::{AGAIN, RETRY_LIMIT, Server, Trouble, state};
+use super::{AGAIN, RETRY_LIMIT, Server, SubmitFailure, state};
 use crate::cli::exit::{CommandError, FAILED};
 use crate::cli::output::Transfer;
 use crate::cli::submit::payload::Content;
@@ -52,8 +52,8 @@ impl Server {
                     offset = come(&view, content)?;
                     None
                 }
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(why) | Trouble::Conflict(why)) => Some(why),
+                Err(SubmitFailure::Final(error)) => return Err(error),
+                Err(SubmitFailure::Passing(why) | SubmitFailure::Conflict(why)) => Some(why),
             };
             if let Some(why) = problem {
                 if since.elapsed() > RETRY_LIMIT {
@@ -68,8 +68,8 @@ impl Server {
                     }
                     // It was made, and only the answer was lost.
                     Ok(view) if view["batch"].is_string() => return Ok(view),
-                    Ok(_) | Err(Trouble::Passing(_) | Trouble::Conflict(_)) => {}
-                    Err(Trouble::Final(error)) => return Err(error),
+                    Ok(_) | Err(SubmitFailure::Passing(_) | SubmitFailure::Conflict(_)) => {}
+                    Err(SubmitFailure::Final(error)) => return Err(error),
                 }
             }
             if offset > begin {
@@ -79,7 +79,13 @@ impl Server {
     }
 
     /// Sends what is behind an offset.
-    async fn send(&self, id: &str, offset: u64, content: &Content, transfer: &Transfer) -> Result<Value, Trouble> {
+    async fn send(
+        &self,
+        id: &str,
+        offset: u64,
+        content: &Content,
+        transfer: &Transfer,
+    ) -> Result<Value, SubmitFailure> {
         let sending = Arc::new(Sending::default());
         let body = Body::wrap_stream(pieces(content.read_from(offset), Arc::clone(&sending)));
         let request = self.request(Method::PATCH, &format!("/{id}")).header("upload-offset", offset);
@@ -88,11 +94,11 @@ impl Server {
             answered = request => self.answer(answered).await,
             () = stalled(&sending, offset, transfer) => {
                 let why = format!("{} accepted no data for {} s", self.url, SILENCE.as_secs());
-                Err(Trouble::Passing(why))
+                Err(SubmitFailure::Passing(why))
             }
         };
         match sending.unreadable.lock().take() {
-            Some(why) => Err(Trouble::Final(CommandError::new(FAILED, why))),
+            Some(why) => Err(SubmitFailure::Final(CommandError::new(FAILED, why))),
             None => answered,
         }
     }

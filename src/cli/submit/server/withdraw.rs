@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::receipt::check_id;
-use super::{RETRY_LIMIT, Server, TIMEOUT, Trouble, said, state};
+use super::{RETRY_LIMIT, Server, SubmitFailure, TIMEOUT, said, state};
 use crate::cli::exit::{CommandError, FAILED, REFUSED, UNKNOWN};
 use crate::cli::output::Spinner;
 use crate::cli::submit::SubmitArgs;
@@ -48,7 +48,7 @@ impl Server {
             };
             match self.answer(request.send().await).await {
                 // It may be one whose jobs have left Pending, and soon more of them will have.
-                Err(Trouble::Conflict(why)) => Err(Trouble::Final(CommandError::new(REFUSED, why))),
+                Err(SubmitFailure::Conflict(why)) => Err(SubmitFailure::Final(CommandError::new(REFUSED, why))),
                 answered => answered,
             }
         };

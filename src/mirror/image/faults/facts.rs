@@ -135,7 +135,7 @@ impl Image {
         let Some(entry) = self.batches.get(id) else { return };
         let item = &entry.item;
         // A text that was cut is not the one that the entry is named by, and without the folder there are no entries.
-        let can_be_told = self.folders.contains(&Path::BatchUuids)
+        let is_known = self.folders.contains(&Path::BatchUuids)
             && !self.denied.contains(&Path::BatchUuids)
             && entry.uuid.len() < FIELD_LIMIT - '…'.len_utf8();
         let leads_to_it = match self.uuids.get(&entry.uuid) {
@@ -161,7 +161,7 @@ impl Image {
                 .filter(|(of, _)| *of == id)
                 .map(|(_, path)| &**path),
             uuid: &entry.uuid,
-            is_found_by_uuid: leads_to_it.filter(|_| can_be_told),
+            is_found_by_uuid: leads_to_it.filter(|_| is_known),
             is_paused: self.is_paused(),
             lock: item.lock.map(facts_of),
             is_withdrawn: WithdrawnNote::of_batch(item.state, &item.message).is_some(),

@@ -15,7 +15,7 @@ use crate::mirror::clock::Offset;
 use crate::mirror::failures::{FailureGroup, FailureKey, pattern};
 use crate::mirror::find::Direction;
 use crate::mirror::image::tests::{empty, new_stat};
-use crate::mirror::lists::{FailureOrder, Part};
+use crate::mirror::lists::{FailureOrder, PageRequest};
 use crate::mirror::read::Found;
 use crate::mirror::text::TextColumn;
 use queuekeeper_queue::fault::{Fault, Limits};
@@ -257,7 +257,7 @@ proptest! {
 
             let expected = groups(&image);
             let order = FailureOrder::ALL[usize::try_from(at).unwrap() % 3];
-            let (mut part, mut seen, mut ranks) = (Part { after: None, size: 2 }, BTreeSet::new(), Vec::new());
+            let (mut part, mut seen, mut ranks) = (PageRequest { after: None, size: 2 }, BTreeSet::new(), Vec::new());
             loop {
                 let page = image.failures(order, &part, Offset::default()).unwrap();
                 prop_assert_eq!((page.total, page.before), (expected.len() as u64, seen.len() as u64));
@@ -285,7 +285,7 @@ proptest! {
                 image.apply(Path::JobNode(JobId::new(job), *node), &Found::Nothing);
             }
         }
-        let all = Part { after: None, size: 10 };
+        let all = PageRequest { after: None, size: 10 };
         prop_assert_eq!(image.failures(FailureOrder::Largest, &all, Offset::default()).unwrap().total, 0);
         prop_assert_eq!(image.jobs.texts.len(), 0);
     }

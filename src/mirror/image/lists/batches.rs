@@ -7,7 +7,7 @@ use crate::mirror::image::batches::Entry;
 use crate::mirror::image::figures::is_final;
 use crate::mirror::image::view::own;
 use crate::mirror::lists::{BatchDetail, BatchOrder, BatchQuery, CollectionBatches};
-use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::page::{InvalidCursor, Page, PageRequest, Picker};
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::JobOutcome;
 
@@ -17,7 +17,7 @@ impl Image {
         &self,
         query: &BatchQuery,
         order: BatchOrder,
-        part: &Part,
+        part: &PageRequest,
         offset: Offset,
     ) -> Result<Page<BatchDetail>, InvalidCursor> {
         let mut picker = Picker::<(Rank, u32)>::new(part.key(order.label())?, part.size);

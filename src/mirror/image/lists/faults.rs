@@ -4,7 +4,7 @@ use super::PathKey;
 use crate::mirror::faults::{FoundFault, Suspicion};
 use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::lists::FaultOrder;
-use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::page::{InvalidCursor, Page, PageRequest, Picker};
 use queuekeeper_queue::fault::Fault;
 use queuekeeper_queue::path::Path;
 
@@ -37,7 +37,7 @@ impl Image {
         &self,
         fault: Option<Fault>,
         order: FaultOrder,
-        part: &Part,
+        part: &PageRequest,
         fault_query: FaultQuery<'_>,
     ) -> Result<Page<FoundFault>, InvalidCursor> {
         let after: Option<Key> = part.key(&name(order))?;

@@ -15,7 +15,7 @@ use crate::mirror::image::Image;
 use crate::mirror::image::row::{LockStat, UNKNOWN_MS};
 use crate::mirror::image::view::own;
 use crate::mirror::lists::{ListedLock, LockOrder, LockQuery, SessionLocks};
-use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::page::{InvalidCursor, Page, PageRequest, Picker};
 use crate::mirror::summary::LockKind;
 use queuekeeper_queue::path::{AccessQueue, BatchNode, JobNode, Path, RequestNode};
 
@@ -110,7 +110,7 @@ impl Image {
     pub(in crate::mirror) fn lock_page(
         &self,
         query: LockQuery,
-        part: &Part,
+        part: &PageRequest,
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<ListedLock>, InvalidCursor> {

@@ -8,7 +8,7 @@ use crate::mirror::image::figures::is_final;
 use crate::mirror::image::requests::Entry;
 use crate::mirror::image::{Image, Request};
 use crate::mirror::lists::{RequestOrder, RequestQuery};
-use crate::mirror::page::{InvalidCursor, Page, Part, Picker};
+use crate::mirror::page::{InvalidCursor, Page, PageRequest, Picker};
 use queuekeeper_queue::id::RequestId;
 use queuekeeper_queue::path::AccessQueue;
 
@@ -18,7 +18,7 @@ impl Image {
         &self,
         query: &RequestQuery,
         order: RequestOrder,
-        part: &Part,
+        part: &PageRequest,
         now: Timestamp,
         offset: Offset,
     ) -> Result<Page<Request>, InvalidCursor> {

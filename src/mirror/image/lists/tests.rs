@@ -11,7 +11,7 @@ use zookeeper_client::Stat;
 use super::*;
 use crate::mirror::image::{FaultQuery, Image};
 use crate::mirror::lists::{BatchOrder, BatchQuery, FaultOrder, LockOrder, LockQuery, RequestOrder, RequestQuery};
-use crate::mirror::page::{Page, Part};
+use crate::mirror::page::{Page, PageRequest};
 use crate::mirror::read::Found;
 use crate::mirror::summary::{AGE_BOUNDS, LockKind};
 use queuekeeper_queue::fault::{Fault, Limits};
@@ -108,8 +108,8 @@ fn image(znodes: Vec<(String, Option<String>, i64, Option<i64>)>) -> Image {
 }
 
 /// Every item of a list, page by page.
-fn all<T>(size: usize, page: impl Fn(&Part) -> Page<T>) -> Vec<T> {
-    let mut part = Part { after: None, size };
+fn all<T>(size: usize, page: impl Fn(&PageRequest) -> Page<T>) -> Vec<T> {
+    let mut part = PageRequest { after: None, size };
     let mut items = Vec::new();
     loop {
         let Page { items: more, total, before, next } = page(&part);

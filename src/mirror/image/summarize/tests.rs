@@ -135,7 +135,7 @@ fn what_is_not_readable_is_counted_wherever_it_is() {
 }
 
 #[test]
-fn the_names_of_unknown_states_are_told_wherever_they_are() {
+fn the_names_of_unknown_states_are_reported_wherever_they_are() {
     let odd = |name: &str| format!(r#"{{"status":"{name}"}}"#);
     let [job, batch, request] = ["Teleporting", "Dreaming", "Asleep"].map(odd);
     let image = image(&[

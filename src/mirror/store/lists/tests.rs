@@ -66,7 +66,7 @@ fn store() -> MirrorStore {
     writer.store()
 }
 
-const ALL: Part = Part { after: None, size: 10 };
+const ALL: PageRequest = PageRequest { after: None, size: 10 };
 
 #[test]
 fn a_reader_gets_the_items_of_each_list() {

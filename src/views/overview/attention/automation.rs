@@ -170,12 +170,12 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
     }
     if let Some(why) = &rule.unreadable {
         items.push(Attention {
-            fix: "The rule executes no actions until this is fixed.".to_owned(),
+            fix: "Find out what wrote to the znode of the rule, then delete it to reset the rule.".to_owned(),
             ..of_rules(
                 "automation_failing",
                 Severity::Bad,
                 format!("The rule {name} cannot act"),
-                as_sentence(&brief(why, LONG)),
+                format!("It executes no actions: {}.", unended(why)),
             )
         });
     }

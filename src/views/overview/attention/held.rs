@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Attention, Severity, item};
+use crate::actions::{ActionKind, TargetKind};
 use crate::mirror::{PauseSituation, Summary};
 use crate::views::overview::Recent;
 use crate::views::show::{Count, brief, counted};
@@ -101,7 +102,7 @@ fn collections(summary: &Summary, holds: &Holds) -> Option<Attention> {
 pub(super) fn stores(held: &[(Arc<str>, PauseSituation)]) -> impl Iterator<Item = Attention> {
     held.iter().take(NAMED).map(|(store, pause)| {
         let pause = PauseSituation { why: brief(&pause.why, REASON_CHARS).into(), ..pause.clone() };
-        let effect = "Nothing more is written into it: jobs whose objects go there wait in Storing, and archives that go there are not made.";
+        let effect = TargetKind::Store.effect(ActionKind::Hold);
         Attention {
             since: pause.since,
             fix: "Release the store once the reason for the hold is resolved.".to_owned(),
@@ -203,7 +204,7 @@ mod tests {
         let item = super::stores(&held).next().unwrap();
         assert_eq!(item.title, "The store main is held");
         assert!(
-            item.text.starts_with("By “anna”; reason: “its disks are replaced”. Nothing more is written"),
+            item.text.starts_with("By “anna”; reason: “its disks are replaced”. Daemons of queuekeeper store no"),
             "{}",
             item.text
         );

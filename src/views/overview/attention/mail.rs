@@ -6,7 +6,7 @@ use queuekeeper_queue::record::MailNote;
 use super::{Attention, Severity, item};
 use crate::views::show::{as_sentence, counted, visible};
 
-/// For how long a mail server may be away before an operator should know.
+/// For how long a mail server may be away before an operator should know: after as long, Prometheus raises an alert.
 const OVERDUE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The mail that waits, where the oldest has waited for an hour.
@@ -49,5 +49,12 @@ mod tests {
         assert_eq!((item.title.as_str(), item.since), ("2 mails cannot be sent", Some(at(0))));
         assert!(item.text.starts_with("The last attempt failed: ") && !item.text.contains('\u{202e}'), "{}", item.text);
         assert!(overdue(&mail(""), at(9_999)).unwrap().text.starts_with("No process"));
+    }
+
+    #[test]
+    fn the_page_and_the_alert_have_the_same_limit() {
+        let rules = include_str!("../../../../dashboards/prometheus/recording.yml");
+        let limit = format!("merritt:daemon_mail:limit_seconds, expr: vector({})}}", OVERDUE.as_secs());
+        assert!(rules.contains(&limit), "recording.yml should have {limit}");
     }
 }

@@ -50,7 +50,7 @@ pub(super) struct CheckBody {
 #[utoipa::path(
     get, path = "/mill/checks",
     params(CheckFilter),
-    responses((status = 200, body = CheckList), (status = 404, description = "There is no such account")),
+    responses((status = 200, body = CheckList)),
 )]
 pub(super) async fn mill_checks(
     FromState(state): FromState<State>,
@@ -65,7 +65,6 @@ pub(super) async fn mill_checks(
     params(CheckScope),
     responses(
         (status = 200, body = CheckPlan),
-        (status = 404, description = "There is no such account, store or space"),
         (status = 503, description = "The spaces of the store cannot be listed, or the catalogue cannot be read"),
     ),
 )]
@@ -87,7 +86,7 @@ pub(super) async fn plan_mill_check(
     responses(
         (status = 200, body = ActionView),
         (status = 400, description = "The key is not valid"),
-        (status = 404, description = "There is no such account, store or space"),
+        (status = 404, description = "There is no such account, store, space or item"),
         (status = 503, description = "The store cannot be listed, or the catalogue or the audit file cannot be written"),
     ),
 )]

@@ -23,7 +23,6 @@ pub(super) fn router() -> OpenApiRouter<State> {
     params(ComparisonFilter),
     responses(
         (status = 200, body = ComparisonList),
-        (status = 404, description = "There is no such account"),
     ),
 )]
 pub(super) async fn mill_comparisons(

@@ -113,7 +113,7 @@ async fn change_stop(state: &State, who: &Identity, change: StopChange, body: &S
 #[utoipa::path(
     get, path = "/mill/errors",
     params(ErrorFilter),
-    responses((status = 200, body = ErrorList), (status = 404, description = "There is no such account")),
+    responses((status = 200, body = ErrorList)),
 )]
 pub(super) async fn mill_errors(
     FromState(state): FromState<State>,

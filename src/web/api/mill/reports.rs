@@ -27,7 +27,6 @@ pub(super) fn router() -> OpenApiRouter<State> {
     params(ReportFilter),
     responses(
         (status = 200, body = ReportList),
-        (status = 404, description = "There is no such account, store or space"),
     ),
 )]
 pub(super) async fn mill_reports(

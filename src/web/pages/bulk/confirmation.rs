@@ -7,8 +7,10 @@ use jiff::Timestamp;
 
 use super::gone;
 use crate::actions::audit::ActionId;
-use crate::actions::{ActionKind, Actor, BulkAction, Frozen, ListOf, Prepared, Refusal, Skip, Target, TargetKind};
-use crate::views::show::{Count, Moment, brief, counted, visible};
+use crate::actions::{
+    ActionKind, Actor, BulkAction, Frozen, LIST_LIFETIME, ListOf, Prepared, Refusal, Skip, Target, TargetKind,
+};
+use crate::views::show::{Ago, Count, Moment, brief, counted, visible};
 use crate::web::http::problem::Problem;
 use crate::web::pages::about::About;
 use crate::web::pages::action::{state_name, target_in_words};
@@ -31,6 +33,8 @@ pub(super) struct ListPage {
     button: String,
     is_destructive: bool,
     at: Moment,
+    /// For how long it is kept.
+    lifetime: Ago,
     /// How many items are skipped, in words; empty for none.
     skipping: String,
     /// Why, in groups.
@@ -136,6 +140,7 @@ impl ListPage {
             button: if changed > 0 { sentence(*bulk, &counted(changed)) } else { String::new() },
             is_destructive: bulk.kind.is_destructive(),
             at: Moment::new(*at, now),
+            lifetime: Ago(LIST_LIFETIME),
             skipping: match (skipped, changed) {
                 (0, _) => String::new(),
                 (1, 0) if many == 1 => "It will be skipped".to_owned(),

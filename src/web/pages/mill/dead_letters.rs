@@ -1,4 +1,4 @@
-//! Dead letters: tasks that failed three times.
+//! Dead letters: tasks that failed in every attempt.
 
 use askama::Template;
 use axum::extract::State as FromState;
@@ -43,7 +43,7 @@ struct Group {
     examples: Vec<TaskRow>,
 }
 
-/// `GET /mill/dead-letters`: tasks that failed three times, by error.
+/// `GET /mill/dead-letters`: tasks that failed in every attempt, by error.
 pub(in crate::web::pages) async fn list(
     FromState(state): FromState<State>,
     who: Identity,

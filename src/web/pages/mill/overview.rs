@@ -12,10 +12,10 @@ use super::{Due, frame, width};
 use crate::actions::mill::PauseChange;
 use crate::views::mill::{
     BudgetItem, BudgetPart, DecisionItem, LimitItem, Mill, MillOverview, MorselItem, PauseItem, ProducerItem,
-    QueueItem, WorkerItem,
+    QueueItem, RATE_MINUTES, WorkerItem, no_process,
 };
 use crate::views::overview::OpenBitErrors;
-use crate::views::show::{Count, Moment, Size, visible};
+use crate::views::show::{Count, Moment, Size, as_sentence, visible};
 use crate::web::http::identity::Identity;
 use crate::web::http::problem::Problem;
 use crate::web::state::State;
@@ -28,8 +28,12 @@ struct MillPage {
     /// Whether one of the problems is that of the overview.
     has_bit_errors: bool,
     queues: Vec<Queue>,
+    /// Over how many minutes their rates are averaged.
+    rate_minutes: u32,
     producers: Vec<Producer>,
     workers: Vec<Worker>,
+    /// That there is none, in a sentence.
+    no_worker: String,
     pauses: Pauses,
     limits: Vec<Limit>,
     budgets: Vec<Budget>,
@@ -178,8 +182,10 @@ pub(super) async fn page(state: &State, who: &Identity, root: &str, refused: Str
         pauses: Pauses::new(pauses, mill, state.rights(who) >= PauseChange::Pause.role(), refused, now),
         problems: problems.iter().map(|problem| visible(problem)).collect(),
         queues: queues.iter().map(|queue| Queue::new(queue, now)).collect(),
+        rate_minutes: RATE_MINUTES,
         producers: producers.into_iter().map(|producer| Producer::new(producer, &frame.root, now)).collect(),
         workers: workers.into_iter().map(|worker| Worker::new(worker, now)).collect(),
+        no_worker: as_sentence(&no_process()),
         limits: limits.into_iter().map(|limit| Limit::new(limit, now)).collect(),
         budgets: budgets.iter().map(Budget::new).collect(),
         has_restores: queues.iter().any(|queue| queue.restore > 0),

@@ -287,16 +287,9 @@ fn nothing_is_a_success_without_proof_and_no_remedy_is_offered_that_is_not_certa
             assert!(any('=') && found.proof.is_some() && found.offers.is_empty(), "{of:?}");
             assert!(!bytes('!')[0].contains(&true), "the content differs from a record: {of:?}");
         }
-        assert_eq!(
-            found.result == CheckResult::Success,
-            found.findings == BTreeSet::from([CopyFinding::Proven]),
-            "{of:?}"
-        );
-        assert_eq!(
-            found.result == CheckResult::Nothing,
-            found.findings == BTreeSet::from([CopyFinding::Absent]),
-            "{of:?}"
-        );
+        let finds = |finding| found.findings == BTreeSet::from([finding]);
+        assert_eq!(found.result == CheckResult::Success, finds(CopyFinding::Proven), "{of:?}");
+        assert_eq!(found.result == CheckResult::Nothing, finds(CopyFinding::Absent), "{of:?}");
         assert_eq!(found.result == CheckResult::Unproven, found.findings.is_empty() && !found.is_bit_error(), "{of:?}");
         for Offer { remedy, only_by_asking } in found.offers {
             remedies.insert((remedy, only_by_asking));

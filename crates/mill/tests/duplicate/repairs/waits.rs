@@ -130,6 +130,6 @@ on_all! {
         }
         assert_eq!(reasons, [("no_good_copy", false), ("no_good_copy", true)].into(), "first it is tried again");
         let dead = wait(&world, &checker, "rotten").await;
-        assert_is(&dead, WaitReason::NoGoodCopy, "failed three times and is dead letter", "Once another store has a good copy", true);
+        assert_is(&dead, WaitReason::NoGoodCopy, "failed in every attempt and is dead letter", "Once another store has a good copy", true);
     }
 }

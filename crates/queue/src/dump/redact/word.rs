@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn words_states_and_numbers_are_told_from_other_texts() {
+    fn words_states_and_numbers_are_distinguished_from_other_texts() {
         assert!(is_word("container") && is_word("Success") && !is_word("success") && !is_word(""));
         for state in ["Storing", "update-reporting", "COMPLETED"] {
             assert!(is_state(state), "{state}");

@@ -29,7 +29,7 @@ fn near_limit(image: &Image, limits: &Limits) -> Vec<String> {
 }
 
 #[test]
-fn each_folder_that_grows_with_the_queue_is_told_of_when_it_has_too_many_children_and_no_longer_once_one_has_gone() {
+fn each_folder_that_grows_with_the_queue_is_reported_when_it_has_too_many_children_and_no_longer_once_one_has_gone() {
     let limits = Limits { folder_children: 2, ..Limits::default() };
     for (folder, children) in FOLDERS {
         let mut image = empty();

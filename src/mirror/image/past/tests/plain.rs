@@ -62,8 +62,8 @@ fn note(events: &mut Events, before: JobSnapshot, after: JobSnapshot, now_s: u32
     if before.lock.is_some() && after.lock.is_none() {
         let session = session_of(before.lock);
         let last = events.iter().rev().take(2).take_while(|(_, what, _)| !matches!(what, Happening::Locked { .. }));
-        let is_told = last.map(|(_, what, _)| what.session()).any(|of| session.is_some() && of == session);
-        if !is_told {
+        let is_recorded = last.map(|(_, what, _)| what.session()).any(|of| session.is_some() && of == session);
+        if !is_recorded {
             push(events, now_s, Happening::Released { session }, None);
         }
     }

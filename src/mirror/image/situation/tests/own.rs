@@ -1,4 +1,4 @@
-//! What our own daemons say is told of the items and states that it is about, and of no others.
+//! What our own daemons report is shown for the items and states that it is about, and of no others.
 
 use super::*;
 use crate::mirror::image::Granted;
@@ -60,7 +60,7 @@ fn image_with_notes() -> Image {
 }
 
 #[test]
-fn what_daemons_of_ours_say_is_told_of_what_it_is_about() {
+fn what_daemons_of_ours_say_is_reported_for_what_it_is_about() {
     let (image, limits) = (image_with_notes(), Limits::default());
     let query = FaultQuery { now_ms: NOW_MS, offset: offset(), limits: &limits, space: None };
     for (number, state) in (0..).zip(STATES) {
