@@ -5,7 +5,7 @@
 //!
 //! - [`run`] starts a private ZooKeeper, or creates a chroot in a running one (`zookeeper`), makes a repository
 //!   (`repository`), fills the queue with jobs that have ended (`history`), serves it, and runs all until shutdown;
-//! - `origin`: the servers of the depositors, with files (`content`) and troubles (`fate`); `storage`: the small
+//! - `origin`: the servers of the depositors, with files (`content`) and their faults (`fate`); `storage`: the small
 //!   working storage;
 //! - `depositors` submit what the `scenario` of `collections` says; `readers` request objects; `operator`: repairs,
 //!   holds, releases and purges; `mishap`: faults of programs that are not ours. Each has a session of its own

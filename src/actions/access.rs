@@ -43,7 +43,7 @@ pub struct AccessRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MadeRequest {
     /// What its token says.
-    pub wanted: RequestedArchive,
+    pub archive: RequestedArchive,
     /// Where it is in the queue, and what it gets.
     pub requested: Requested,
 }
@@ -93,15 +93,15 @@ impl AccessRequests {
     /// # Errors
     /// Why it is refused.
     pub async fn make(&self, access: &AccessRequest, actor: &Actor) -> Result<MadeRequest, Refusal> {
-        let mut wanted = access.check()?;
+        let mut archive = access.check()?;
         let shared = &self.actions.shared;
         let queue = shared.queue_of(&self.catalogue).await?;
         let (began, now, id) = (Instant::now(), Timestamp::now(), ActionId::new(Timestamp::now()));
-        let what = format!("{} of {} as {}", wanted.extent, wanted.ark, wanted.format);
+        let what = format!("{} of {} as {}", archive.extent, archive.ark, archive.format);
         let reason = Reason::new(&what).map_err(|error| Refusal::Invalid(error.to_string()))?;
         let record = Record::requested(id, now, actor, ACTION, &reason);
-        shared.audit.write(record.on(vec![wanted.ark.to_string()])).await?;
-        let made = request(&queue, &self.catalogue, &self.settings, wanted.clone(), now).await;
+        shared.audit.write(record.on(vec![archive.ark.to_string()])).await?;
+        let made = request(&queue, &self.catalogue, &self.settings, archive.clone(), now).await;
         let made = made.map_err(Refusal::from);
         let detail =
             made.as_ref().map_or_else(ToString::to_string, |made| format!("{}/{}", made.queue.name(), made.id));
@@ -109,11 +109,11 @@ impl AccessRequests {
         let finished = Finished { outcome, detail: Some(detail), ..Finished::default() };
         let outcome = Record::outcome(id, Timestamp::now(), actor.source, began.elapsed(), finished);
         if let Err(why) = shared.audit.write(outcome).await {
-            tracing::error!(object = %wanted.ark, "{why}; the outcome of an access request was not recorded");
+            tracing::error!(object = %archive.ark, "{why}; the outcome of an access request was not recorded");
         }
         let requested = made?;
-        wanted.version = Some(requested.version);
-        Ok(MadeRequest { wanted, requested })
+        archive.version = Some(requested.version);
+        Ok(MadeRequest { archive, requested })
     }
 }
 

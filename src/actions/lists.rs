@@ -117,7 +117,8 @@ pub struct Frozen {
 /// The refusal of a list that the caller does not have: the same for one of another user and for one that is gone.
 pub(crate) fn no_list() -> Refusal {
     Refusal::Missing(format!(
-        "you have no such list: only the user who created a list can execute it, and it is kept for {}, unless newer lists displace it or the server restarts; create it again",
+        "you have no such list: only the user who created a list can execute it, and it is kept for {}, unless newer lists \
+         displace it or the server restarts; if /audit does not show it as executed, create it again",
         length(LIST_LIFETIME)
     ))
 }

@@ -279,7 +279,7 @@ target_actions! {
         /// Holds it.
         Hold [
             role: Operator,
-            summary: "Hold a store: daemons of queuekeeper store no further objects in it",
+            summary: "Hold a store: daemons of queuekeeper store no further objects or archives in it",
             effect: "Daemons of queuekeeper store no further objects or archives in it until it is released, but finish those that they are storing. Jobs whose objects go there wait in Storing. Java daemons ignore the hold.",
             applies: Applies::Always,
         ]

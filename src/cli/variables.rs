@@ -73,9 +73,9 @@ pub(super) fn blame(flags: &str, command: &Command) -> String {
 
 /// Which variables stand for these flags, one sentence each.
 fn hints<'a>(flags: impl Iterator<Item = &'a str>, command: &Command) -> BTreeSet<String> {
-    let asked = given_command(command);
+    let given = given_command(command);
     let longs = flags.filter_map(|flag| flag.strip_prefix("--")?.split([' ', '=']).next());
-    let variables = longs.flat_map(|long| set_for(asked, long));
+    let variables = longs.flat_map(|long| set_for(given, long));
     variables.map(|variable| format!("{variable} is set in the environment")).collect()
 }
 
@@ -88,7 +88,7 @@ fn is_given(long: &str) -> bool {
     std::env::args_os().any(|given| is_it(&given))
 }
 
-/// The command that the line asks for: two commands may give one flag different variables.
+/// The command on the command line: two commands may give one flag different variables.
 fn given_command(command: &Command) -> &Command {
     let below = |above, word: OsString| Command::find_subcommand(above, word).unwrap_or(above);
     std::env::args_os().skip(1).fold(command, below)

@@ -135,7 +135,7 @@ pub enum Queues {
 }
 
 impl Queues {
-    /// Checks that queues can be told apart, and from the pages beside them.
+    /// Checks that queues can be distinguished, and from the pages beside them.
     ///
     /// # Errors
     /// One line that says which cannot.

@@ -29,8 +29,8 @@ use super::scenario::{Submission, object_manifest};
 /// How many manifests of batches are kept: those that no daemon has fetched yet are among the last.
 const MANIFESTS: usize = 200;
 
-/// How many files faulty are known.
-const MOST_TROUBLED: usize = 20_000;
+/// How many faulty files are known.
+const MOST_FAULTY: usize = 20_000;
 
 /// In how many pieces a slow file is sent.
 const PIECES: u32 = 24;
@@ -143,7 +143,7 @@ impl Origin {
     /// Counts are lost when there are too many: a fault that was over may then come again.
     fn count(&self, path: &str) -> u32 {
         let mut requests = self.shared.requests.lock();
-        if requests.len() >= MOST_TROUBLED {
+        if requests.len() >= MOST_FAULTY {
             requests.clear();
         }
         let count = requests.entry(format!("{}{path}", self.collection.mnemonic)).or_default();

@@ -151,12 +151,12 @@ pub(crate) struct MadeAccess {
 
 impl From<&MadeRequest> for MadeAccess {
     fn from(made: &MadeRequest) -> Self {
-        let MadeRequest { wanted, requested } = made;
+        let MadeRequest { archive, requested } = made;
         Self {
             queue: requested.queue.name(),
             id: requested.id.to_string(),
-            token: wanted.token.clone(),
-            ark: wanted.ark.to_string(),
+            token: archive.token.clone(),
+            ark: archive.ark.to_string(),
             version: requested.version,
             requested_bytes: requested.bytes,
         }

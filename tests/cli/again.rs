@@ -58,7 +58,7 @@ async fn is_refused(request: RequestBuilder, status: u16, why: &str) {
 }
 
 /// A batch that failed before it had jobs says why, and offers nothing that needs jobs.
-async fn is_reported_why_no_job_was_created(request: &impl Fn(Method, &str) -> RequestBuilder, id: &str, other: &str) {
+async fn shows_why_no_job_was_created(request: &impl Fn(Method, &str) -> RequestBuilder, id: &str, other: &str) {
     let found = answer(request(Method::GET, &format!("/api/v1/batches/{id}"))).await.1;
     let batch = text(&found["batch"]["id"]).to_owned();
     assert_ne!(batch, other);
@@ -145,7 +145,7 @@ async fn the_failed_rows_of_a_batch_become_one_new_batch_however_often_they_are_
     let cut = cut_off(directory.path());
     submit(&data, &[&cut, "--profile", "internal", "--uuid", &void]).await.is(1, &["failed"]);
     eventually(LONGEST, "the button is there again", has_button).await;
-    is_reported_why_no_job_was_created(&request, &format!("bid-{void}"), text(&first["batch"])).await;
+    shows_why_no_job_was_created(&request, &format!("bid-{void}"), text(&first["batch"])).await;
 
     // What they failed by is repaired, and nothing but these rows is fetched.
     origin.serve("/b", "content");

@@ -167,7 +167,7 @@ impl Client {
 
     /// Checks that the depositor of a manifest that is refused sees why: in the API, on the page, and by the
     /// command.
-    pub(super) async fn is_reported_why_no_job_was_created(&self, home: &Path) {
+    pub(super) async fn shows_why_no_job_was_created(&self, home: &Path) {
         let profile = "http://uc3.cdlib.org/registry/ingest/manifest/mrt-single-file-batch-manifest";
         let wrong = format!("#%checkm_0.7\n#%profile | {profile}\nno url\n#%eof\n");
         let why = "no job was created: invalid manifest: line 3, column 1: ";

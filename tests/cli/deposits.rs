@@ -115,7 +115,7 @@ async fn a_deposit_comes_in_parts_by_a_form_or_by_url_and_each_depositor_sees_th
     assert_eq!((status, &failed["bat:batchState"]["bat:batchStatus"]), (400, &"FAILED".into()), "{failed}");
     eventually(LONGEST, "nothing is left", async || batches(&working).is_empty()).await;
 
-    client.is_reported_why_no_job_was_created(directory.path()).await;
+    client.shows_why_no_job_was_created(directory.path()).await;
     depositors(directory.path(), &data, &client).await;
 }
 

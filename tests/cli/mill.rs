@@ -153,7 +153,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     promtool_is_content(&metrics);
     command(home, "mill spaces one/theses --prefix a").await.is(0, &["a/b  main, replica"]);
     let why = command(home, "mill spaces one/theses --key before").await;
-    why.is(0, &["The copy in replica is held by the brake until task"]);
+    why.is(0, &["The copy in replica is held by the brake until task", "is released or dropped: "]);
     // A pause stops what would be begun, and what waits goes on by itself after it.
     let pause = "--account one --store replica --reason moves";
     command(home, "mill pause --reason moves").await.is(2, &["--account"]);

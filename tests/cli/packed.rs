@@ -120,7 +120,7 @@ async fn refused(data: &Path, path: &str, server: &str) {
     run(data, &digest).await.is(3, &["expected the sha256 digest 0000"]);
     run(data, &[&digest[..4], &["--server", "ftp://a"]].concat()).await.is(2, &["--server: expected http or https"]);
     send(&["--data", "x"]).await.is(2, &["--data", "cannot be used with"]);
-    // Another program's answer is told from a refusal.
+    // Another program's answer is distinguished from a refusal.
     let none = format!("{server}/none");
     let wrong = run(data, &["submit", &file, "--profile", "default", "--server", &none]).await;
     wrong.is(1, &["is it another program?"]);

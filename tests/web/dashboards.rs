@@ -39,7 +39,7 @@ async fn every_file_is_listed_explained_and_served_as_it_is() {
             let path = rest.split('<').next().unwrap();
             (Path::new(path).file_name().unwrap_or_default() == name).then_some(path)
         });
-        let kept = std::fs::read_to_string(root.join(path.expect("its path is reported"))).unwrap();
+        let kept = std::fs::read_to_string(root.join(path.expect("its path is shown"))).unwrap();
         assert!(file.text() == kept, "{name}");
     }
     for name in ["nothing.json", "generate", "..%2fprometheus%2falerts.yml", "alerts_test.yml", "prometheus/alerts.yml"]

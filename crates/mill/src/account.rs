@@ -83,12 +83,13 @@ impl Account {
         }
     }
 
-    /// The same.
+    /// The name of a space of the account in its stores, as [`in_stores`](Self::in_stores) has it.
     ///
     /// # Errors
-    /// Where that is too long for a name.
+    /// Where it is too long.
     pub(crate) fn require_space(&self, space: &SpaceName) -> Result<SpaceName, String> {
-        self.in_stores(space).ok_or_else(|| format!("the space {space} has no name in the stores of {}", self.name))
+        self.in_stores(space)
+            .ok_or_else(|| format!("the name of the space {space} is too long in the stores of {}", self.name))
     }
 
     /// A space of a store as the account names it; `None` where it is not the account's.

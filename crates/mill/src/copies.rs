@@ -9,7 +9,7 @@ use queuekeeper_store::{Key, SpaceName, StoreName};
 
 use crate::account::Account;
 use crate::policy::{Policy, read_policy};
-use crate::why::DifferingCopy;
+use crate::why::CopyTasks;
 
 /// How many items are compared at most; what comes behind them is not known.
 const MOST: usize = 10_000;
@@ -102,11 +102,11 @@ pub async fn copies(
         for key in missing {
             let tasks = catalogue.tasks_of_item(&account.name, &space, &key).await?;
             let (source, destination) = (wanted.get(store).unwrap_or(original.store), store);
-            let waiting = DifferingCopy { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
+            let copy = CopyTasks { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
             let nothing =
                 if is_wanted { "has no task: the next loop checks it" } else { "is not required by any policy" };
-            let paused = || waiting.paused().filter(|_| is_wanted);
-            let why = waiting.why(Timestamp::now()).or_else(paused).unwrap_or_else(|| nothing.to_owned());
+            let paused = || copy.paused().filter(|_| is_wanted);
+            let why = copy.why(Timestamp::now()).or_else(paused).unwrap_or_else(|| nothing.to_owned());
             named.push(MissingCopy { key, why });
         }
         found.push(StoreCopies {

@@ -8,9 +8,9 @@ use queuekeeper_store::{Key, StoreName};
 use crate::account::Account;
 use crate::words::moment;
 
-/// What is known of a copy that is not what its source is.
+/// A copy with its open tasks and the pauses in force.
 #[derive(Clone, Copy, Debug)]
-pub struct DifferingCopy<'a> {
+pub struct CopyTasks<'a> {
     /// Whose it is.
     pub account: &'a Account,
     /// Its key.
@@ -25,7 +25,7 @@ pub struct DifferingCopy<'a> {
     pub pauses: &'a [MillPause],
 }
 
-impl DifferingCopy<'_> {
+impl CopyTasks<'_> {
     /// Why the copy waits, as the predicate of a sentence about it without a full stop: `waits in duplication-high for
     /// a worker`. `None` where nothing is under way.
     #[must_use]

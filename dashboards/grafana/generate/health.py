@@ -40,7 +40,7 @@ def figures():
         ),
         stat(
             "Unreadable",
-            "Znodes that cannot be decoded, are not readable with these credentials, or have an unexpected name. Their contents are missing from all figures.",
+            "Znodes that cannot be decoded, are not readable with the credentials of queuekeeper, or have an unexpected name. Their contents are missing from all figures.",
             top("queuekeeper_mirror_unreadable_znodes"),
             "short",
             width=4,

@@ -49,7 +49,7 @@ def figures():
         ),
         stat(
             "Unreadable",
-            "Znodes that cannot be decoded, are not readable with these credentials, or have an unexpected name. Their contents are missing from all figures. Grant the credentials in --zookeeper.auth-file the right to read them.",
+            "Znodes that cannot be decoded, are not readable with these credentials, or have an unexpected name. Their contents are missing from all figures. If access is denied, grant the credentials in --zookeeper.auth-file the right to read them.",
             its("queuekeeper_mirror_unreadable_znodes"),
             "short",
             thresholds=steps((None, GREEN), (1, ORANGE)),

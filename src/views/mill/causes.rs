@@ -6,7 +6,7 @@ use queuekeeper_catalogue::pauses::MillPause;
 use queuekeeper_catalogue::tasks::{OpenTask, TaskKind};
 use queuekeeper_mill::account::Account;
 use queuekeeper_mill::policy::Policy;
-use queuekeeper_mill::why::DifferingCopy;
+use queuekeeper_mill::why::CopyTasks;
 use queuekeeper_store::{SpaceName, StoreName};
 
 use super::spaces::Standing;
@@ -38,14 +38,14 @@ impl Looked<'_> {
             causes.push(format!("The space {} is not copied: {why}.", self.space));
         }
         for (source, destination) in pairs(self.account, self.policy, self.space) {
-            let waiting = self.waiting(source, destination);
-            if waiting.left_out().is_some() {
+            let copy = self.copy_tasks(source, destination);
+            if copy.left_out().is_some() {
                 continue;
             }
-            match waiting.why(now) {
+            match copy.why(now) {
                 Some(why) => causes.push(as_sentence(&format!("the copy in {destination} {why}"))),
                 None if differs(self.account, self.item, source, destination) => {
-                    let paused = waiting.paused().map(|why| as_sentence(&format!("the copy in {destination} {why}")));
+                    let paused = copy.paused().map(|why| as_sentence(&format!("the copy in {destination} {why}")));
                     causes.push(paused.unwrap_or_else(|| self.without_task(source, destination)));
                 }
                 None => {}
@@ -72,7 +72,7 @@ impl Looked<'_> {
                 | TaskKind::Noop => return None,
             };
             let store = subject.destination.as_ref()?;
-            let why = self.waiting(store, store).of_task(open, now);
+            let why = self.copy_tasks(store, store).of_task(open, now);
             Some(as_sentence(&format!("the {what} of the copy in {store} {why}")))
         })
     }
@@ -81,15 +81,15 @@ impl Looked<'_> {
     pub(super) fn left_out(&self) -> Vec<String> {
         let pairs = pairs(self.account, self.policy, self.space);
         let why = pairs.filter_map(|(source, destination)| {
-            let why = self.waiting(source, destination).left_out()?;
+            let why = self.copy_tasks(source, destination).left_out()?;
             Some(as_sentence(&format!("the copy in {destination} {why}")))
         });
         why.collect()
     }
 
-    fn waiting<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> DifferingCopy<'a> {
+    fn copy_tasks<'a>(&'a self, source: &'a StoreName, destination: &'a StoreName) -> CopyTasks<'a> {
         let Self { account, item, tasks, pauses, .. } = *self;
-        DifferingCopy { account, key: &item.key, source, destination, tasks, pauses }
+        CopyTasks { account, key: &item.key, source, destination, tasks, pauses }
     }
 
     fn without_task(&self, source: &StoreName, destination: &StoreName) -> String {

@@ -203,7 +203,7 @@ pub(super) async fn request(
     let RequestForm { version, format, content } = form;
     let made = state.requests()?.make(&AccessRequest { ark, version, format, content }, &actor).await?;
     // Relative, because a proxy may serve us below any prefix.
-    let shown = with(&format!("{}access", root_from(uri.path())), "text", &made.wanted.token);
+    let shown = with(&format!("{}access", root_from(uri.path())), "text", &made.archive.token);
     Ok((StatusCode::SEE_OTHER, [(header::LOCATION, shown)]).into_response())
 }
 

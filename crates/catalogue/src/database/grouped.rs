@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fails_takes_nothing_else_with_it_and_what_receiver_is_gone_for_is_done() {
+    async fn what_fails_takes_nothing_else_with_it_and_what_has_lost_its_receiver_is_done() {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", directory.path().join("catalogue.db").display());
         let catalogue = Catalogue::open(&url).await.unwrap();

@@ -155,7 +155,7 @@ async fn round(session: &Arc<Session>, workers: &Arc<Semaphore>) -> Result<usize
     while let Some(loaded) = loads.next().await {
         match loaded {
             Ok(job) if !provisioning::may_be_here(&job, services.working.volume()) => drop(elsewhere.insert(job.id)),
-            Ok(job) if job.lock().is_none() => waiting.push(provisioning::wanted(&job)),
+            Ok(job) if job.lock().is_none() => waiting.push(provisioning::grant_request(&job)),
             Ok(_) | Err(Error::Missing(_)) => {}
             Err(error) => return Err(error.into()),
         }

@@ -13,7 +13,7 @@ use crate::step::StepError;
 
 /// What a job in Provisioning wants.
 #[must_use]
-pub fn wanted(job: &Job) -> GrantRequest {
+pub fn grant_request(job: &Job) -> GrantRequest {
     let age = job.entered().map_or(0, |entered| now().as_millisecond() - entered.as_millisecond());
     GrantRequest {
         job: job.id,
@@ -44,7 +44,7 @@ pub async fn grant<'a>(
         return Err(StepError::NoRoom);
     }
     let mut grants = services.grants.lock(queue).await?;
-    let also = grants.grant(&services.working, &wanted(job), now())?.ok_or(StepError::NoRoom)?;
+    let also = grants.grant(&services.working, &grant_request(job), now())?.ok_or(StepError::NoRoom)?;
     Ok((JobChange::success().with_also(also), grants))
 }
 

@@ -16,7 +16,7 @@ use super::repairer::NO_GOOD_COPY;
 use super::verdict::Remedy;
 use crate::account::Account;
 use crate::users::MILL;
-use crate::why::DifferingCopy;
+use crate::why::CopyTasks;
 use crate::words::moment;
 
 /// What a bit error waits for.
@@ -130,7 +130,7 @@ impl<'a> Waits<'a> {
             return Ok(unreadable(&format!("the space {} is not the account's", item.space)));
         };
         let tasks = self.catalogue.tasks_of_item(&account.name, &space, &item.key).await?;
-        let waiting = DifferingCopy {
+        let copy = CopyTasks {
             account,
             key: &item.key,
             source: store,
@@ -147,13 +147,13 @@ impl<'a> Waits<'a> {
         if error.repair_started.is_some()
             && let Some(repair) = self.catalogue.open_repair(store, item).await?
         {
-            return Ok(self.of_repair(&repair, of_kind(TaskKind::Repair), &waiting));
+            return Ok(self.of_repair(&repair, of_kind(TaskKind::Repair), &copy));
         }
-        self.of_plan(error, of_kind(TaskKind::BitError), &waiting).await
+        self.of_plan(error, of_kind(TaskKind::BitError), &copy).await
     }
 
     /// Why a repair that was started has not ended.
-    fn of_repair(&self, repair: &Repair, task: Option<&OpenTask>, waiting: &DifferingCopy<'_>) -> Wait {
+    fn of_repair(&self, repair: &Repair, task: Option<&OpenTask>, copy: &CopyTasks<'_>) -> Wait {
         let what = match Remedy::named(&repair.remedy) {
             Some(Remedy::RewriteInPlace) => "The rewriting of its content",
             Some(Remedy::CorrectIndex | Remedy::AppendEvent) => "The correction of its record",
@@ -171,8 +171,8 @@ impl<'a> Waits<'a> {
             };
         };
         let may_decide = open.state == TaskState::Dead;
-        let (reason, act) = self.of_task(open, waiting);
-        let stops = self.stops_in(waiting.destination);
+        let (reason, act) = self.of_task(open, copy);
+        let stops = self.stops_in(copy.destination);
         let has_begun = !repair.is_automatic || repair.source.is_some();
         let is_going_on = matches!(reason, WaitReason::Worker | WaitReason::Retry | WaitReason::Hours);
         if !has_begun && is_going_on && !stops.is_empty() {
@@ -180,23 +180,18 @@ impl<'a> Waits<'a> {
             let why = format!("{what}, which the mill requested, has not begun. {why}");
             return Wait { reason: WaitReason::Stopped, why, act, may_decide };
         }
-        let why = ended(format!("{what}, which {who} requested, {}", waiting.of_task(open, self.now)));
+        let why = ended(format!("{what}, which {who} requested, {}", copy.of_task(open, self.now)));
         Wait { reason, why, act, may_decide }
     }
 
     /// Why nothing was started.
-    async fn of_plan(
-        &self,
-        error: &BitError,
-        task: Option<&OpenTask>,
-        waiting: &DifferingCopy<'_>,
-    ) -> Result<Wait, Error> {
-        let (store, account) = (&error.store, waiting.account);
+    async fn of_plan(&self, error: &BitError, task: Option<&OpenTask>, copy: &CopyTasks<'_>) -> Result<Wait, Error> {
+        let (store, account) = (&error.store, copy.account);
         let today = self.catalogue.automatic_repairs_today(store).await?;
         let start = match plan(account, error, today) {
             Err(why) => return Ok(unreadable(&why)),
-            Ok(Plan::Record(Remedy::Adopt)) => return Ok(self.by_itself("takes it into the record", task, waiting)),
-            Ok(Plan::Record(_)) => return Ok(self.by_itself("corrects the record", task, waiting)),
+            Ok(Plan::Record(Remedy::Adopt)) => return Ok(self.by_itself("takes it into the record", task, copy)),
+            Ok(Plan::Record(_)) => return Ok(self.by_itself("corrects the record", task, copy)),
             Ok(Plan::Repair(start)) => start,
         };
         let (reason, why, act) = match start {
@@ -212,7 +207,7 @@ impl<'a> Waits<'a> {
                     );
                     (WaitReason::RepairedLately, why, String::new())
                 } else {
-                    return Ok(self.by_itself("repairs it from another copy", task, waiting));
+                    return Ok(self.by_itself("repairs it from another copy", task, copy));
                 }
             }
             RepairStart::Manual(ManualRepairReason::TooMany) => {
@@ -234,7 +229,7 @@ impl<'a> Waits<'a> {
     }
 
     /// Why what the mill does by itself is not done.
-    fn by_itself(&self, does: &str, task: Option<&OpenTask>, waiting: &DifferingCopy<'_>) -> Wait {
+    fn by_itself(&self, does: &str, task: Option<&OpenTask>, copy: &CopyTasks<'_>) -> Wait {
         let Some(open) = task else {
             return Wait {
                 reason: WaitReason::NoTask,
@@ -245,13 +240,13 @@ impl<'a> Waits<'a> {
                 may_decide: true,
             };
         };
-        let (reason, act) = self.of_task(open, waiting);
-        let why = ended(format!("The mill {does} automatically: its task {}", waiting.of_task(open, self.now)));
+        let (reason, act) = self.of_task(open, copy);
+        let why = ended(format!("The mill {does} automatically: its task {}", copy.of_task(open, self.now)));
         Wait { reason, why, act, may_decide: true }
     }
 
     /// What a task waits for, and what an operator does about that.
-    fn of_task(&self, open: &OpenTask, waiting: &DifferingCopy<'_>) -> (WaitReason, String) {
+    fn of_task(&self, open: &OpenTask, copy: &CopyTasks<'_>) -> (WaitReason, String) {
         let number = open.task.id;
         let failure = open.task.errors.last().map(|last| last.error.as_str());
         let has_no_copy = failure.is_some_and(|why| why.starts_with(NO_GOOD_COPY));
@@ -275,8 +270,8 @@ impl<'a> Waits<'a> {
             }
             TaskState::Waiting | TaskState::Paused | TaskState::Restore => {}
         }
-        let account = &waiting.account.name;
-        let pause = self.pauses.iter().find(|pause| pause.scope.stops(account, [waiting.destination]));
+        let account = &copy.account.name;
+        let pause = self.pauses.iter().find(|pause| pause.scope.stops(account, [copy.destination]));
         let (reason, act) = match (open.state, pause) {
             _ if has_worker => (WaitReason::InProgress, "No action is needed.".to_owned()),
             (_, Some(pause)) => {
@@ -294,7 +289,7 @@ impl<'a> Waits<'a> {
                 (if has_no_copy { WaitReason::NoGoodCopy } else { WaitReason::Retry }, act.to_owned())
             }
             (_, None) => {
-                let closed = waiting.account.closed_until(None, waiting.destination, self.now);
+                let closed = copy.account.closed_until(None, copy.destination, self.now);
                 let is_closed = is_ahead && closed.is_some();
                 let act = "It continues as soon as a process of the mill takes tasks of the queue bit-error, which \
                            queuekeeper mill queues shows.";
@@ -316,7 +311,7 @@ fn unreadable(why: &str) -> Wait {
     Wait { reason: WaitReason::Unreadable, why, act, may_decide: true }
 }
 
-/// That automatic repairs are stopped, and who resumes them; of one stop or two.
+/// That automatic repairs are stopped, and how they are resumed; of one stop or two.
 fn stopped(stops: &[&RepairStop]) -> (String, String) {
     let sentence = |stop: &&RepairStop| {
         let store = stop.store.as_ref().map_or("all stores".to_owned(), ToString::to_string);

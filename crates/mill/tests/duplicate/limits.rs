@@ -10,7 +10,7 @@ use queuekeeper_mill::audit::Auditor;
 use queuekeeper_mill::limits::{Hours, StoreLimits};
 use queuekeeper_mill::producer::Producer;
 use queuekeeper_mill::stats::StorageStats;
-use queuekeeper_mill::why::DifferingCopy;
+use queuekeeper_mill::why::CopyTasks;
 use queuekeeper_mill::worker::{Lease, Processor as _};
 use queuekeeper_store::StoreName;
 
@@ -83,7 +83,7 @@ on_all! {
         assert_eq!(world.catalogue.end_tasks(&[ended]).await.unwrap(), [true]);
         let (tasks, account, key) = (world.open_tasks(&["c"]).await, &world.duplicator.accounts["account1"], item("c").key);
         let (source, destination) = (&main(), &replica());
-        let why = DifferingCopy { account, key: &key, source, destination, tasks: &tasks, pauses: &[] }.why(Timestamp::now()).unwrap();
+        let why = CopyTasks { account, key: &key, source, destination, tasks: &tasks, pauses: &[] }.why(Timestamp::now()).unwrap();
         assert!(why.starts_with("waits for the hours of replica, which begin at ") && why.ends_with(" 00:00:00 UTC"), "{why}");
     }
 

@@ -10,7 +10,7 @@ use queuekeeper_mill::asides::{Asides, Removed};
 use queuekeeper_mill::limits::StoreLimits;
 use queuekeeper_mill::producer::{PRODUCER, Step};
 use queuekeeper_mill::stats::StorageStats;
-use queuekeeper_mill::why::DifferingCopy;
+use queuekeeper_mill::why::CopyTasks;
 use queuekeeper_mill::worker::{Times, Workers};
 use queuekeeper_store::StoreName;
 use queuekeeper_testkit::wait::eventually;
@@ -32,7 +32,7 @@ async fn why(world: &World, key: &str) -> (Option<String>, Option<String>) {
     let (tasks, pauses) = (world.open_tasks(&[key]).await, world.catalogue.pauses().await.unwrap());
     let (account, key) = (&world.duplicator.accounts["account1"], item(key).key);
     let (source, destination) = (&main(), &replica());
-    let waiting = DifferingCopy { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
+    let waiting = CopyTasks { account, key: &key, source, destination, tasks: &tasks, pauses: &pauses };
     (waiting.why(Timestamp::now()), waiting.paused())
 }
 

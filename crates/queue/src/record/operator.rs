@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn who_put_a_job_there_is_reported_by_its_state_and_message() {
+    fn who_put_a_job_there_is_known_from_its_state_and_message() {
         let note = OperatorNote { who: "alice", why: "a court order" }.to_string();
         assert!(is_by_operator(Some(JobState::Failed), &note) && is_by_operator(Some(JobState::Held), &note));
         assert!(!is_by_operator(Some(JobState::Failed), "a court order"));

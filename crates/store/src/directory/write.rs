@@ -54,15 +54,15 @@ pub(super) async fn receive(
             Ok::<_, ErrorKind>(file)
         }
     };
-    let wanted = Conditions::of(put);
+    let conditions = Conditions::of(put);
     if batch.is_last {
-        let written = spawn_blocking(move || wanted.end(begin()?, hashers, &batch));
+        let written = spawn_blocking(move || conditions.end(begin()?, hashers, &batch));
         return pass(written.await.map_err(panicked)??, put).await;
     }
     let mut file = spawn_blocking(begin).await.map_err(panicked)??;
     loop {
         if batch.is_last {
-            let written = spawn_blocking(move || wanted.end(file, hashers, &batch));
+            let written = spawn_blocking(move || conditions.end(file, hashers, &batch));
             return pass(written.await.map_err(panicked)??, put).await;
         }
         let so_far = hashers.bytes() + batch.bytes as u64;

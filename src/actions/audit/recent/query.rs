@@ -104,7 +104,7 @@ impl Recent {
     pub(in crate::actions::audit) fn find(&self, query: &AuditQuery) -> EntryPage {
         let recent = self.entries.read();
         let needle = query.text.as_deref().map(str::to_lowercase);
-        let wanted = TargetNames::new(&query.targets);
+        let targets = TargetNames::new(&query.targets);
         let mut page = EntryPage::default();
         let mut groups = Vec::<Group>::new();
         // Where the group of a decision is on this page; `None` for on another one.
@@ -115,7 +115,7 @@ impl Recent {
             AuditOrder::Oldest => &mut { by_time },
         };
         for entry in in_order.filter(|entry| query.wants(entry, needle.as_deref())) {
-            if wanted.as_ref().is_some_and(|wanted| !wanted.has(entry, recent.further.get(&entry.id))) {
+            if targets.as_ref().is_some_and(|targets| !targets.has(entry, recent.further.get(&entry.id))) {
                 continue;
             }
             let decision = entry.decision.filter(|_| query.decision.is_none());

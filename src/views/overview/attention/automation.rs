@@ -170,7 +170,7 @@ fn of_rule(rule: &RuleStatus, is_paused: bool, now: Timestamp) -> Vec<Attention>
     }
     if let Some(why) = &rule.unreadable {
         items.push(Attention {
-            fix: "Find out what wrote to the znode of the rule, then delete it to reset the rule.".to_owned(),
+            fix: "Find out what wrote to that znode before you delete it.".to_owned(),
             ..of_rules(
                 "automation_failing",
                 Severity::Bad,

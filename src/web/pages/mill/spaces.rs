@@ -224,7 +224,7 @@ impl Cell {
         }
     }
 
-    /// Whether there is something of which the size can be told.
+    /// Whether there is something of which the size is known.
     fn has_size(&self) -> bool {
         !self.text.is_empty()
     }

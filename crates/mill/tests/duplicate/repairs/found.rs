@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::repair_stops::RepairStarted;
 use queuekeeper_catalogue::repairs::RepairEnd;
-use queuekeeper_catalogue::tasks::{EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskSubject, Tasks};
+use queuekeeper_catalogue::tasks::{
+    EndedTask, NewTask, TaskKind, TaskOutcome, TaskQueue, TaskState, TaskSubject, Tasks,
+};
 use queuekeeper_mill::bit::checker::Checker;
 use queuekeeper_mill::bit::decisions::Decider;
 use queuekeeper_mill::bit::item::ItemChecks;
@@ -146,6 +148,11 @@ on_all! {
                 let repairs = repairs_of(&world, &store, key).await;
                 assert!(repairs.iter().all(|repair| repair.source.is_none()), "{key} in {store}: {repairs:?}");
             }
+            // No worker ends that of the source: its task is a dead letter.
+            assert!(newest(&world, key).await.ended.is_none(), "{key}");
+            let tasks = world.catalogue.tasks_of_item("account1", &item(key).space, &item(key).key).await.unwrap();
+            let states: Vec<_> = tasks.iter().filter(|open| open.task.subject.kind == TaskKind::Repair).collect();
+            assert!(states.iter().any(|open| open.state == TaskState::Dead), "{key}: {states:?}");
             let after = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
             assert_eq!(after, before, "{key}");
         }
