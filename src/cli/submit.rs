@@ -108,7 +108,7 @@ pub(super) struct SubmitArgs {
     #[command(flatten)]
     server: server::ServerArgs,
 
-    /// The type
+    /// The type of the deposit; detected from content or name unless it is set
     #[arg(
         long = "type",
         value_name = "TYPE",

@@ -150,9 +150,10 @@ on_all! {
             }
             // No worker ends that of the source: its task is a dead letter.
             assert!(newest(&world, key).await.ended.is_none(), "{key}");
-            let tasks = world.catalogue.tasks_of_item("account1", &item(key).space, &item(key).key).await.unwrap();
-            let states: Vec<_> = tasks.iter().filter(|open| open.task.subject.kind == TaskKind::Repair).collect();
-            assert!(states.iter().any(|open| open.state == TaskState::Dead), "{key}: {states:?}");
+            let subject = task_of(key).subject;
+            let tasks = world.catalogue.tasks_of_item(&subject.account, &subject.space, &item(key).key).await.unwrap();
+            let of_repair: Vec<_> = tasks.iter().filter(|open| open.task.subject == subject).collect();
+            assert!(of_repair.iter().any(|open| open.state == TaskState::Dead), "{key}: {of_repair:?}");
             let after = (has(&world, &main(), &item(key)).await, has(&world, &replica(), &item(key)).await);
             assert_eq!(after, before, "{key}");
         }
