@@ -70,8 +70,8 @@ impl Account {
     /// Where it has no store, or the name of the space is too long.
     pub(crate) fn report_place(&self) -> Result<(&StoreName, SpaceName), String> {
         let store = self.primary().ok_or_else(|| format!("{} has no primary store", self.name))?;
-        let space = self.admin_space();
-        Ok((store, space.ok_or_else(|| format!("the admin space has no name in the stores of {}", self.name))?))
+        let too_long = || format!("the name of the admin space is too long in the stores of {}", self.name);
+        Ok((store, self.admin_space().ok_or_else(too_long)?))
     }
 
     /// A space of the account as its stores name it; `None` where that is too long for a name.

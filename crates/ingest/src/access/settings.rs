@@ -27,8 +27,8 @@ impl AccessSettings {
     /// How long archives are kept, and links to them are valid, unless set otherwise.
     pub const LIFETIME: Duration = Duration::from_hours(7 * 24);
 
-    /// What holds where only the store is named: archives are kept for seven days in the space `access`, requests are
-    /// small up to 1 GiB, and links lead to a server on this machine.
+    /// What holds where only the store is named: archives are kept in the space `access`, requests are small up to
+    /// 1 GiB, and links lead to a server on this machine.
     ///
     /// # Panics
     /// Never: the name of the space is one.
