@@ -50,7 +50,9 @@ impl Role {
             Self::Depositor => "Make deposits, see what becomes of them, and nothing else",
             Self::Viewer => "Read",
             Self::Operator => "Also request actions that can be undone, and withdraw deposits",
-            Self::Admin => "Also request actions that cannot be undone",
+            Self::Admin => {
+                "Also request what cannot be undone, destroys copies of the mill, or changes what is held to be right"
+            }
         }
     }
 

@@ -80,9 +80,10 @@ impl Processor for Auditor {
 
     async fn process(&self, task: &TakenTask, _lease: &Lease) -> Processed {
         let subject = &task.subject;
-        let (Some(account), Some(store)) = (self.accounts.get(&subject.account), &subject.destination) else {
-            let why = format!("account {:?} is not in the configuration, or the event names no store", subject.account);
-            return TaskOutcome::Failed(why).into();
+        let account = Account::find(&self.accounts, &subject.account);
+        let (account, store) = match account.and_then(|account| Ok((account, subject.require_destination()?))) {
+            Ok(found) => found,
+            Err(why) => return TaskOutcome::Failed(why).into(),
         };
         let Some(mut copies) = self.copies(account, &subject.space, store) else {
             let (unread, unreadable) = UNKNOWN_POLICY;

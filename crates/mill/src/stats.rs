@@ -69,7 +69,7 @@ impl StorageStats {
 
     async fn count(&self, subject: &TaskSubject, lease: &Lease) -> Result<TaskOutcome, String> {
         let account = Account::find(&self.accounts, &subject.account)?;
-        let name = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        let name = subject.require_destination()?;
         if let Some(wait) = account.put_off(None, name, (self.clock)()) {
             return Ok(wait);
         }

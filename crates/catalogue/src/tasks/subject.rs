@@ -20,6 +20,16 @@ pub struct TaskSubject {
     pub destination: Option<StoreName>,
 }
 
+impl TaskSubject {
+    /// The store of a task that is about one.
+    ///
+    /// # Errors
+    /// Where it names none, with the reason as a sentence.
+    pub fn require_destination(&self) -> Result<&StoreName, String> {
+        self.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())
+    }
+}
+
 /// The column of a subject's key: a space has an empty one.
 pub(crate) fn key_column(key: Option<&Key>) -> &[u8] {
     key.map_or(&b""[..], Key::as_bytes)

@@ -59,6 +59,13 @@ pub(super) struct Daemons {
     task: JoinHandle<()>,
 }
 
+/// Has a test that fails print what its daemons logged.
+fn show_log() {
+    let log = tracing_subscriber::fmt().with_ansi(false).with_test_writer();
+    // Another test of this process has done it.
+    log.try_init().ok();
+}
+
 impl World {
     pub(super) async fn new() -> Self {
         Self::with(Settings::default()).await
@@ -81,6 +88,7 @@ impl World {
         settings: Settings,
         remote: impl FnOnce(&Path) -> Option<Remote>,
     ) -> Self {
+        show_log();
         let zookeeper = Config { acl: least(), ..config(&format!("{}{chroot}", server.connect_string())) };
         let queue = Queue::new(zookeeper.connect().await.unwrap()).with_acl(least());
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());

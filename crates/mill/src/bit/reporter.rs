@@ -145,7 +145,7 @@ impl Checks {
 impl Reporter {
     /// Reports on all runs of a space that have ended and have no report.
     async fn report(&self, subject: &TaskSubject, lease: &Lease) -> Result<TaskOutcome, String> {
-        let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        let store = subject.require_destination()?;
         let next = async || {
             let run = self.checker.catalogue.unreported_bit_run(&subject.account, store, &subject.space).await;
             run.map_err(said)

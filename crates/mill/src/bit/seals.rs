@@ -93,7 +93,7 @@ impl Checker {
     /// Stores the seals of the reports on a space beside them: those of which a process has recorded the report, and no
     /// more.
     pub(super) async fn store_seals(&self, subject: &TaskSubject, lease: &Lease) -> Result<(), String> {
-        let store = subject.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())?;
+        let store = subject.require_destination()?;
         let account = &subject.account;
         for seal in self.catalogue.seals_left(account, store, &subject.space).await.map_err(said)? {
             let (store, item) = located(&format!("{}.{ENDING}", seal.place))?;

@@ -140,7 +140,7 @@ impl Checker {
 
     pub(super) fn place_of(&self, account: &Account, subject: &TaskSubject) -> Result<CheckedSpace, String> {
         let space = account.require_space(&subject.space)?;
-        let name = subject.destination.as_ref().ok_or_else(|| "no store is named".to_owned())?;
+        let name = subject.require_destination()?;
         let store = self.stores.get(&account.name, name, &Lease::unlimited())?;
         Ok(CheckedSpace { store: Arc::clone(&store), space, policy: ProofPolicy::Read })
     }
