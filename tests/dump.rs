@@ -3,6 +3,7 @@
 
 #[path = "dump"]
 mod dump {
+    mod bounds;
     mod connection;
     mod interrupted;
     mod moving;

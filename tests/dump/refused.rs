@@ -9,7 +9,7 @@ fn node(path: &str) -> String {
 }
 
 /// A dump with these lines between its first and its last.
-fn dump(lines: &[String]) -> String {
+pub(super) fn dump(lines: &[String]) -> String {
     let header = r#"{"queuekeeper_dump":2,"id":"i","taken":"2026-03-02T18:17:05Z","program":"0","redacted":false,"left_out":[],"next":{}}"#;
     let end = format!(
         r#"{{"end":{{"nodes":{},"ephemeral":0,"vanished":0,"jobs":0,"batches":0,"requests":0,"data_bytes":0,"newest_zxid":0}}}}"#,
@@ -45,8 +45,8 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         (good.replace(r#""newest_zxid":0"#, r#""newest_zxid":1"#), "the dump was changed or damaged"),
         (with_checksum(cut(4)), "line 5 has the checksum, and no line with the counts before it"),
         (cut(5) + &node("/odd"), "line 6 is not the last line, with the checksum"),
-        (of_size("/x", 1_048_550), "line 3 has the path /x, whose value takes a request of 10486"),
-        (of_size("/x", 2_000_000), "above 1048575: ZooKeeper does not accept it"),
+        (of_size("/x", 1_048_553), "line 3 has the path /x, whose value takes a request of 10486"),
+        (of_size("/x", 2_000_000), "above 1048575: it cannot be loaded"),
         // What pauses the daemons, and what is above it, gets its values in one transaction at the end.
         (of_size("/locks", 1_000_000), "line 3 has the path /locks, whose value takes a request of 1000"),
         (

@@ -75,6 +75,18 @@ impl Operation {
         }
     }
 
+    /// What it does to which znode, for errors: they are no place for values, which may be long or secret.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let verb = match self {
+            Self::Create { .. } => "create",
+            Self::Check { .. } => "check",
+            Self::Set { .. } => "set",
+            Self::Delete { .. } => "delete",
+        };
+        format!("{verb} {}", self.path())
+    }
+
     fn size_bytes(&self) -> usize {
         let data = match self {
             Self::Create { data, .. } | Self::Set { data, .. } => data.len(),
@@ -87,18 +99,17 @@ impl Operation {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = |f: &mut fmt::Formatter<'_>, version: &Option<i32>| match version {
-            Some(version) => write!(f, " at version {version}"),
-            None => Ok(()),
-        };
+        f.write_str(&self.title())?;
         match self {
-            Self::Create { path, ephemeral: true, .. } => write!(f, "create {path} (ephemeral)"),
-            Self::Create { path, data, ephemeral: false } if data.is_empty() => write!(f, "create {path}"),
-            Self::Create { path, data, ephemeral: false } => write!(f, "create {path} = {}", Shown(data)),
-            Self::Check { path, version: None } => write!(f, "check {path} exists"),
-            Self::Check { path, version: found } => write!(f, "check {path}").and_then(|()| version(f, found)),
-            Self::Set { path, data, version } => write!(f, "set {path} at version {version} = {}", Shown(data)),
-            Self::Delete { path, version: found } => write!(f, "delete {path}").and_then(|()| version(f, found)),
+            Self::Create { ephemeral: true, .. } => f.write_str(" (ephemeral)"),
+            Self::Create { data, .. } if data.is_empty() => Ok(()),
+            Self::Create { data, .. } => write!(f, " = {}", Shown(data)),
+            Self::Check { version: None, .. } => f.write_str(" exists"),
+            Self::Check { version: Some(version), .. } | Self::Delete { version: Some(version), .. } => {
+                write!(f, " at version {version}")
+            }
+            Self::Set { data, version, .. } => write!(f, " at version {version} = {}", Shown(data)),
+            Self::Delete { version: None, .. } => Ok(()),
         }
     }
 }
@@ -227,7 +238,7 @@ impl Transaction {
     #[must_use]
     pub fn title(&self) -> String {
         let main = self.lasting().next().or(self.operations.first());
-        main.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+        main.map_or_else(|| "nothing".to_owned(), Operation::title)
     }
 }
 
@@ -252,7 +263,7 @@ pub struct Committed {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
     /// The server refused an operation, and with it all.
-    #[error("{operation}: {reason}")]
+    #[error("{}: {reason}", .operation.title())]
     Refused {
         /// Which, counted from 0.
         index: usize,

@@ -15,6 +15,10 @@ use crate::transaction::REQUEST_LIMIT_BYTES;
 /// The longest line that is read: a value of 1 MiB, each byte of it written as `\u0000`, with a long path.
 const LONGEST_LINE: usize = 8 << 20;
 
+/// How large the values of the znodes may be, with their paths, that are changed in one transaction at the end. It also
+/// deletes those that the dump does not have, and must never turn out to be too large when all else is loaded.
+const KEPT_LIMIT_BYTES: usize = REQUEST_LIMIT_BYTES / 2;
+
 /// How deep znodes may lie. The queue's own lie five deep.
 const DEEPEST: usize = 200;
 
@@ -76,7 +80,7 @@ pub enum Problem {
     },
     /// ZooKeeper does not take it in one request.
     #[error(
-        "has the path {}, whose value takes a request of {bytes} bytes, above {limit}: ZooKeeper does not accept it",
+        "has the path {}, whose value takes a request of {bytes} bytes, above {limit}: it cannot be loaded",
         quoted(path)
     )]
     Large {
@@ -315,7 +319,7 @@ impl DumpReader {
             let (mut bytes, mut limit) = (self.limits.request_bytes(&text, &node.data), SERVER_LIMIT_BYTES);
             if KEPT.contains(&path) {
                 self.kept_bytes += bytes;
-                (bytes, limit) = (self.kept_bytes, REQUEST_LIMIT_BYTES);
+                (bytes, limit) = (self.kept_bytes, KEPT_LIMIT_BYTES);
             }
             if bytes > limit {
                 return Err(self.bad(Problem::Large { path: text, bytes, limit }));

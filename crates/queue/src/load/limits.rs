@@ -7,8 +7,8 @@ use crate::handle::overhead_of;
 /// What ZooKeeper takes as a request, by default (`jute.maxbuffer`).
 pub(super) const SERVER_LIMIT_BYTES: usize = 0xf_ffff;
 
-/// Header, lengths and flags of a single creation, in bytes.
-pub(super) const CREATION_BYTES: usize = 24;
+/// Header, lengths of path and value, and flags of a single creation, in bytes.
+const CREATION_BYTES: usize = 20;
 
 /// What a dump may hold to be loaded somewhere.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn a_request_grows_with_chroot_and_acl_and_a_number_is_one_that_a_counter_reaches() {
         let open = LoadLimits::new(7, "", &[]);
-        assert_eq!((open.largest_number(), open.request_bytes("/ab", b"1234567")), (7, 3 + 7 + 24 + 4 + 23));
+        assert_eq!((open.largest_number(), open.request_bytes("/ab", b"1234567")), (7, 3 + 7 + 20 + 4 + 23));
         let acl = Acl::new(Permission::ALL, AuthId::new("digest", "user:hash"));
         let closed = LoadLimits::new(u32::MAX, "/merritt", &[acl]);
-        assert_eq!(closed.request_bytes("/", b""), 1 + 24 + 4 + (12 + 6 + 9) + 8);
+        assert_eq!(closed.request_bytes("/", b""), 1 + 20 + 4 + (12 + 6 + 9) + 8);
         assert_eq!(closed.largest_number(), 0x7fff_fffe);
     }
 }

@@ -1,8 +1,7 @@
 //! Making znodes, many in one transaction.
 
 use super::LoadError;
-use super::limits::{CREATION_BYTES, SERVER_LIMIT_BYTES};
-use crate::error::{ConflictKind, Error, RequestFailure};
+use crate::error::{ConflictKind, Error};
 use crate::handle::{Found, Queue, Read};
 use crate::path::Path;
 use crate::transaction::{Operation, REQUEST_LIMIT_BYTES, Transaction};
@@ -95,13 +94,9 @@ impl Queue {
         Ok((made, found))
     }
 
-    /// Makes one znode whose value is nearly as large as ZooKeeper takes it.
+    /// Makes one znode whose value is nearly as large as ZooKeeper takes it: the dump was checked for larger ones.
     async fn make_large(&self, path: &Path, data: &[u8]) -> Result<(), LoadError> {
-        let bytes = data.len() + path.to_string().len() + self.operation_overhead() + CREATION_BYTES;
         let failed = |cause| Error::Commit { operation: format!("create {path}"), cause };
-        if bytes > SERVER_LIMIT_BYTES {
-            return Err(failed(RequestFailure::TooLarge { bytes, limit: SERVER_LIMIT_BYTES }).into());
-        }
         let options = zookeeper_client::CreateMode::Persistent.with_acls(self.acls());
         let name = path.to_string();
         match self.within(self.client().create(&name, data, &options)).await {

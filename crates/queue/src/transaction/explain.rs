@@ -44,7 +44,7 @@ fn explanation(operation: &Operation, reason: zookeeper_client::Error, found: Op
         (Reason::NodeExists, None) | (Reason::NoNode, Some(_)) => ConflictKind::Moved,
         (Reason::NotEmpty, _) => ConflictKind::NotEmpty,
         (reason, _) => {
-            return Error::Commit { operation: operation.to_string(), cause: RequestFailure::Client(reason) };
+            return Error::Commit { operation: operation.title(), cause: RequestFailure::Client(reason) };
         }
     };
     Error::conflict(path, kind)

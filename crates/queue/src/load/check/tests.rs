@@ -184,18 +184,18 @@ fn each_counter_is_led_past_all_numbers_below_its_folder() {
 
 #[test]
 fn a_value_is_no_larger_than_a_request() {
-    // A request has the path, the value, 24 bytes, and 27 of the open ACL.
-    let most = SERVER_LIMIT_BYTES - 4 - 24 - 27;
+    // A request has the path, the value, 20 bytes, and 27 of the open ACL.
+    let most = SERVER_LIMIT_BYTES - 4 - 20 - 27;
     assert!(read(&dump(&["/", &with_value("/odd", most)])).is_ok());
     let problem = "line 3 has the path /odd, whose value takes a request of 1048576 bytes, above 1048575";
     refused(&dump(&["/", &with_value("/odd", most + 1)]), problem);
     let lock = format!(r#"{},"text":"{}""#, ephemeral("/odd"), "x".repeat(most + 1));
     assert!(read(&dump(&["/", &lock])).is_ok(), "a lock is not made");
     // The pauses and what is above them are made in one transaction.
-    let most = REQUEST_LIMIT_BYTES - [1, 6, 12, 19].map(|path| path + 24 + 27).iter().sum::<usize>();
+    let most = KEPT_LIMIT_BYTES - [1, 6, 12, 19].map(|path| path + 20 + 27).iter().sum::<usize>();
     let with = |bytes| dump(&["/", "/locks", "/locks/queue", &with_value("/locks/queue/ingest", bytes)]);
     assert!(read(&with(most)).is_ok());
-    let problem = "line 5 has the path /locks/queue/ingest, whose value takes a request of 921601 bytes, above 921600";
+    let problem = "line 5 has the path /locks/queue/ingest, whose value takes a request of 460801 bytes, above 460800";
     refused(&with(most + 1), problem);
 }
 
