@@ -5,7 +5,7 @@ use zookeeper_client::Client;
 use queuekeeper_testkit::server::connect;
 
 use super::refused::dump;
-use super::world::{PERSISTENT, World};
+use super::world::{PERSISTENT, SEQUENTIAL, World};
 
 #[tokio::test]
 async fn a_dump_without_znodes_leaves_the_chroot_and_its_value() {
@@ -16,24 +16,24 @@ async fn a_dump_without_znodes_leaves_the_chroot_and_its_value() {
     assert_eq!(copy.lasting().await.into_iter().collect::<Vec<_>>(), [("/".to_owned(), b"its own".to_vec())]);
 }
 
-/// As many of these znodes as a request reads otherwise have longer paths than a server takes in one.
+/// As many of these znodes as a request reads or creates otherwise have longer paths than a server takes in one: it knows
+/// them with the chroot.
 #[tokio::test]
-async fn znodes_with_long_paths_are_dumped_and_loaded() {
-    let source = World::new().await;
-    let folder = format!("/{}", "long".repeat(8_000));
-    source.make(&[(&folder, b"")]).await;
-    let paths: Vec<_> = (0..300).map(|number| format!("{folder}/{number}")).collect();
-    for paths in paths.chunks(20) {
+async fn the_requests_of_a_dump_and_a_load_are_no_larger_below_a_long_chroot() {
+    let (source, copy) = (World::below(&"long".repeat(2_500)).await, World::below(&"far".repeat(3_000)).await);
+    source.make(&[("/odd", b""), ("/jobs", b""), ("/jobs/jid0000000300", b"")]).await;
+    let paths: Vec<_> = (0..1_100).map(|number| format!("/odd/{number}")).collect();
+    for paths in paths.chunks(50) {
         let mut writer = source.client.new_multi_writer();
         for path in paths {
             writer.add_create(path, b"1", &PERSISTENT).unwrap();
         }
         writer.commit().await.unwrap();
     }
-    let dump = source.dump(None).await;
-    let copy = World::new().await;
-    copy.load(&dump, None, false).await.unwrap();
+    copy.load(&source.dump(None).await, None, false).await.unwrap();
     assert_eq!(copy.lasting().await, source.lasting().await);
+    let (_, next) = copy.client.create("/jobs/jid", b"", &SEQUENTIAL).await.unwrap();
+    assert_eq!(next.to_string(), "0000000301");
 }
 
 /// Whether the server takes a value of so many bytes; where it does not, it closes the connection.

@@ -35,17 +35,28 @@ pub(crate) struct World {
 impl World {
     /// An empty chroot.
     pub(crate) async fn new() -> Self {
-        let (root, address) = Self::nowhere().await;
-        root.create(&address[address.find('/').unwrap()..], b"", &PERSISTENT).await.unwrap();
+        Self::below(&format!("t{}", Self::number())).await
+    }
+
+    /// An empty chroot with a name of its own.
+    pub(crate) async fn below(name: &str) -> Self {
+        let server = shared().await.connect_string();
+        let address = format!("{server}/{name}");
+        connect(&server).await.create(&format!("/{name}"), b"", &PERSISTENT).await.unwrap();
         Self { client: connect(&address).await, address }
     }
 
     /// The address of a chroot that does not exist, and a client of the server's root.
     pub(crate) async fn nowhere() -> (Client, String) {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let server = shared().await.connect_string();
-        let address = format!("{server}/t{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let address = format!("{server}/t{}", Self::number());
         (connect(&server).await, address)
+    }
+
+    /// Another one at each call.
+    fn number() -> u32 {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        NUMBER.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) async fn make(&self, nodes: &[(&str, &[u8])]) {
