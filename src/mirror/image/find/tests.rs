@@ -112,7 +112,7 @@ fn millis(at: Option<Timestamp>) -> Option<i64> {
 fn is_wanted(image: &Image, job: &Job, query: &JobQuery, fault_query: FaultQuery<'_>) -> bool {
     let row = image.jobs.get(job.id).unwrap();
     let own = (0..TextColumn::FIELDS).map(|field| row.text.field(field).into_owned());
-    let texts: Vec<String> = own.chain([job.message.to_string(), job.submitter.to_string()]).collect();
+    let mut texts = own.chain([job.message.to_string(), job.submitter.to_string()]);
     let faults = || image.faults_of(&Path::Job(job.id), fault_query);
     let failure =
         || (job.state == Some(JobState::Failed)).then(|| FailureKey::of(job.last_successful, &pattern(&job.message)));
@@ -128,12 +128,11 @@ fn is_wanted(image: &Image, job: &Job, query: &JobQuery, fault_query: FaultQuery
         && query
             .text
             .as_ref()
-            .is_none_or(|needle| texts.iter().any(|text| text.to_lowercase().contains(&needle.as_str().to_lowercase())))
+            .is_none_or(|needle| texts.any(|text| text.to_lowercase().contains(&needle.as_str().to_lowercase())))
 }
 
-fn expected(image: &Image, query: &JobQuery, fault_query: FaultQuery<'_>) -> Vec<Job> {
-    let mut jobs = image.jobs(0..image.job_slots(), Offset::default());
-    jobs.retain(|job| is_wanted(image, job, query, fault_query));
+fn expected(image: &Image, jobs: &[Job], query: &JobQuery, fault_query: FaultQuery<'_>) -> Vec<Job> {
+    let mut jobs: Vec<_> = jobs.iter().filter(|job| is_wanted(image, job, query, fault_query)).cloned().collect();
     jobs.sort_by_key(|job| {
         let is_final = job.state.is_some_and(JobState::is_final);
         // The unfinished ones stay on top when all else is turned round.
@@ -188,16 +187,17 @@ fn check_group(group: &FailureGroup, jobs: &[Job]) -> Result<(), TestCaseError> 
 }
 
 /// Whether all pages of a query together, and the way back from each, are what is expected.
+/// Compares all pages of a query with what is expected of all jobs, which is the answer.
 fn check_pages(
     image: &Image,
+    jobs: &[Job],
     query: &JobQuery,
     matches: Option<&TextMatches>,
     fault_query: FaultQuery<'_>,
-) -> Result<(), TestCaseError> {
-    let expected = expected(image, query, fault_query);
+) -> Result<Vec<Job>, TestCaseError> {
+    let expected = expected(image, jobs, query, fault_query);
     let counts = image.count_by_state(query, matches, fault_query, fault_query.now_ms);
     let of_any_state = JobQuery { states: Vec::new(), ..query.clone() };
-    let jobs = image.jobs(0..image.job_slots(), Offset::default());
     let wanted: Vec<_> = jobs.iter().filter(|job| is_wanted(image, job, &of_any_state, fault_query)).collect();
     for state in JobState::ALL.iter().copied().map(Some).chain([None]) {
         prop_assert_eq!(*counts.get(state), wanted.iter().filter(|job| job.state == state).count());
@@ -218,8 +218,8 @@ fn check_pages(
         let Some(next) = page.next else { break };
         query.cursor = Some(next.parse().unwrap());
     }
-    prop_assert_eq!(seen, expected);
-    Ok(())
+    prop_assert_eq!(&seen, &expected);
+    Ok(expected)
 }
 
 proptest! {
@@ -253,7 +253,8 @@ proptest! {
             let fault_query = fault_query(at * 1000 + 5_000, &limits);
             let query = queries.next().unwrap();
             let matches = query.text.as_ref().map(|text| image.search(text));
-            check_pages(&image, query, matches.as_ref(), fault_query)?;
+            let jobs = image.jobs(0..image.job_slots(), Offset::default());
+            check_pages(&image, &jobs, query, matches.as_ref(), fault_query)?;
 
             let expected = groups(&image);
             let order = FailureOrder::ALL[usize::try_from(at).unwrap() % 3];
@@ -314,13 +315,13 @@ proptest! {
         let now_ms = i64::try_from(end).unwrap() / at_once * 1000;
         while image.evaluate(now_ms, &limits, 1000) {}
         let fault_query = fault_query(now_ms + 5_000, &limits);
+        let jobs = image.jobs(0..image.job_slots(), Offset::default());
         for query in queries {
             let matches = query.text.as_ref().map(|text| image.search(text));
             let matches = matches.as_ref();
             let query = JobQuery { limit: query.limit * 20, ..query };
-            check_pages(&image, &query, matches, fault_query)?;
+            let all = check_pages(&image, &jobs, &query, matches, fault_query)?;
             // From a place where no job stands, too.
-            let all = expected(&image, &query, fault_query);
             for (is_back, is_second, at) in cursors.iter().copied() {
                 let at = match query.sort {
                     JobOrder::Unfinished if is_second => super::select::SECOND | ((1 << 95) + at * 300),
