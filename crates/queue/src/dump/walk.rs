@@ -235,17 +235,13 @@ impl<'a> Walk<'a> {
             let last = others.len().checked_sub(1)?;
             Some(others.swap_remove(rand::random_range(0..=last)))
         });
-        let (mut chosen, mut reads, mut bytes) = (Vec::new(), 0, 0);
-        for at in first.into_iter().chain(at_random) {
-            if let Entry::Waiting(query) = &self.entries[at] {
-                reads += query.reads();
-                bytes += query.bytes(chroot);
-            }
-            if !chosen.is_empty() && (reads > most || bytes > REQUEST_BYTES) {
-                break;
-            }
-            chosen.push(at);
-        }
+        let mut chosen: Vec<_> = first.into_iter().chain(at_random).take(most.max(1)).collect();
+        let sizes = chosen.iter().map(|at| match &self.entries[*at] {
+            Entry::Waiting(query) => (query.reads(), query.bytes(chroot)),
+            Entry::Lines(_) | Entry::Reading(..) | Entry::Children(..) => (0, 0),
+        });
+        let fitting = fitting(sizes, most);
+        chosen.truncate(fitting);
         chosen.sort_unstable();
         chosen
     }
@@ -309,6 +305,17 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// How many of the first queries make a request, by their reads and bytes: one in any case, and more while they have no
+/// more than so many reads, and [`REQUEST_BYTES`].
+fn fitting(sizes: impl Iterator<Item = (usize, usize)>, most: usize) -> usize {
+    let fit = sizes.scan((0, 0), |(reads, bytes), (more_reads, more_bytes)| {
+        *reads += more_reads;
+        *bytes += more_bytes;
+        (*reads <= most && *bytes <= REQUEST_BYTES).then_some(())
+    });
+    fit.count().max(1)
+}
+
 fn size(answer: &MultiReadResult) -> u64 {
     match answer {
         MultiReadResult::Data { data, .. } => data.len() as u64,
@@ -336,6 +343,19 @@ mod tests {
         assert_eq!(within(WINDOW, 100, 1_050.0), 10);
         assert_eq!(within(0, 0, 50.0), 1, "one is read however large it may be");
         assert_eq!(within(2 * WINDOW, 0, 7.0), 7);
+    }
+
+    #[test]
+    fn a_request_has_one_query_and_more_within_its_reads_and_bytes() {
+        let fitting = |sizes: &[(usize, usize)], most| fitting(sizes.iter().copied(), most);
+        assert_eq!(fitting(&[(1, 10); 5], 3), 3, "reads");
+        assert_eq!(fitting(&[(2, 10), (1, 10), (1, 10)], 3), 2, "each query has its own");
+        assert_eq!(fitting(&[(5, 10), (1, 10)], 3), 1, "one is made however many reads it has");
+        assert_eq!(fitting(&[(1, 10); 5], 0), 1);
+        let third = REQUEST_BYTES / 3;
+        assert_eq!(fitting(&[(1, third); 5], 128), 3, "bytes");
+        assert_eq!(fitting(&[(1, third), (1, 2 * third), (1, REQUEST_BYTES % 3), (1, 1)], 128), 3);
+        assert_eq!(fitting(&[(1, REQUEST_BYTES + 1), (1, 1)], 128), 1, "one is made however long its path is");
     }
 
     #[test]
