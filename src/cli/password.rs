@@ -99,9 +99,8 @@ mod tests {
         for user in ["alice", "42", "true", "a.b-c_d@e"] {
             std::fs::write(&path, format!("basic_auth_users:\n{}\n", line(user, "hunter 2").unwrap())).unwrap();
             let file = WebFile::read(&path).unwrap();
-            assert!(file.users().verify(user, b"hunter 2"), "{user}");
+            assert!(file.users().verify(user, b"hunter 2") && !file.users().verify(user, b"hunter"), "{user}");
         }
-        assert!(!WebFile::read(&path).unwrap().users().verify("a.b-c_d@e", b"hunter"));
         assert_eq!(without_end("secret\r\n"), "secret");
     }
 
