@@ -114,30 +114,30 @@ impl World {
         if cut.is_some() {
             blocks.push(Err(std::io::Error::other("the cable was pulled")));
         }
-        let (loaded, nodes, (done, of)) = self.load_blocks(dump, stream::iter(blocks), resume).await?;
-        assert_eq!(done, of, "the last numbers are used up");
+        let (loaded, nodes, numbers) = self.load_blocks(dump, stream::iter(blocks), resume).await?;
+        assert!(numbers.iter().all(|(of, done)| done == of), "{numbers:?}");
         Ok((loaded, nodes))
     }
 
-    /// Loads a dump that comes in these blocks. Gives what was said last, too: how many znodes were loaded, and how many
-    /// numbers of how many were used up.
+    /// Loads a dump that comes in these blocks. Gives what was said last, too: how many znodes were loaded, and of how
+    /// many numbers how many were used up.
     pub(crate) async fn load_blocks(
         &self,
         dump: &[u8],
         blocks: impl Stream<Item = std::io::Result<Vec<u8>>>,
         resume: bool,
-    ) -> Result<(Loaded, u64, (u32, u32)), LoadError> {
+    ) -> Result<(Loaded, u64, BTreeMap<u32, u32>), LoadError> {
         let limits = LoadLimits::new(1_000_000, &self.address[self.address.find('/').unwrap()..], &[]);
         // Of what is no whole dump the load itself must say so.
         let sha256 = load::check(dump, limits).map(|checked| checked.sha256).unwrap_or_default();
         let options = LoadOptions { now: now(), resume, limits, sha256 };
-        let (mut nodes, mut numbers) = (0, (0, 0));
+        let (mut nodes, mut numbers) = (0, BTreeMap::new());
         let progress = |progress: LoadProgress| match progress {
             LoadProgress::Nodes(count) => {
                 assert!(count >= nodes, "{count} after {nodes}");
                 nodes = count;
             }
-            LoadProgress::Numbers(done, of) => numbers = (done, of),
+            LoadProgress::Numbers(done, of) => drop(numbers.insert(of, done)),
         };
         let loaded = self.queue().load(pin!(blocks), &options, progress).await?;
         Ok((loaded, nodes, numbers))
