@@ -80,7 +80,8 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_few_requests() {
 
     let began = Instant::now();
     let mut writes = 0;
-    while began.elapsed() < Duration::from_secs(2) {
+    // As long as two seconds, and on a machine that is slower as long as a load of two rounds and more takes.
+    while began.elapsed() < Duration::from_secs(2) || writes <= 1_000 {
         let round = (0..500).map(|at| {
             let state = Machine::Job.states()[(writes / 500 + at) % 12].0;
             Write::Set(format!("/jobs/jid{:010}/status", (writes + at * 7) % 300), status(state, 0))
@@ -99,7 +100,6 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_few_requests() {
             / mirror.seconds("queuekeeper_mirror_delay_seconds_count"),
         facts.len(),
     );
-    assert!(writes > 1_000, "{writes} writes are no load");
     // A hundred full ones; on a machine that is busy with more, pauses come between, and smaller ones after these.
     assert!(requests > 0 && (requests as f64) <= took * 200.0 + 2.0, "{requests} requests in {took} s");
 }
