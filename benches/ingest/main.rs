@@ -54,10 +54,10 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The value below which that share of the times lie.
-fn quantile(times: &mut [Duration], share: f64) -> Duration {
-    times.sort_unstable();
+/// The value below which that share of the values lie.
+fn quantile<T: Ord + Copy>(values: &mut [T], share: f64) -> T {
+    values.sort_unstable();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the share is between 0 and 1")]
-    let at = ((times.len() - 1) as f64 * share).round() as usize;
-    times[at]
+    let at = ((values.len() - 1) as f64 * share).round() as usize;
+    values[at]
 }
