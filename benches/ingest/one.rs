@@ -23,7 +23,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for number in 0..WARMING {
         deposit(&world, number).await?;
     }
-    // Most deposits cost the same; some fall together with the reads of all batches that every daemon repeats.
+    // Most cost the same; with some of them fall the reads of all batches that batch and report daemons repeat.
     let (mut times, mut requests, mut round_trips) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..DEPOSITS {
         wire.arm(None);

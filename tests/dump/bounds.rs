@@ -1,4 +1,4 @@
-//! The smallest dump, the longest chroot, and the largest value.
+//! The smallest dump, a long chroot, and the largest value.
 
 use zookeeper_client::Client;
 
@@ -16,7 +16,7 @@ async fn a_dump_without_znodes_leaves_the_chroot_and_its_value() {
     assert_eq!(copy.lasting().await.into_iter().collect::<Vec<_>>(), [("/".to_owned(), b"its own".to_vec())]);
 }
 
-/// As many operations as make a transaction otherwise are more than a server takes there: each has the chroot.
+/// Each operation has the chroot: a transaction of as many operations as usual would be more than a server takes.
 #[tokio::test]
 async fn a_load_below_a_long_chroot_makes_transactions_that_the_server_takes() {
     let (source, copy) = (World::new().await, World::below(&"far".repeat(3_000)).await);

@@ -37,7 +37,7 @@ async fn a_dump_goes_on_after_a_lost_connection_and_fails_where_none_comes_back(
 }
 
 /// Loads into a chroot of its own through a connection that is cut at one request, and gives what is there in the end and
-/// how many requests there were until it ended or stopped. What stops says so, and is gone on with.
+/// how many requests there were until it ended or stopped. A load that stops says so, and is resumed.
 async fn load(wire: &Wire, dump: &[u8], cut: Option<Point>) -> (World, usize) {
     let copy = World::new().await;
     let (_, chroot) = copy.address.split_once('/').unwrap();

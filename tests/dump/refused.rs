@@ -48,7 +48,10 @@ async fn what_is_no_whole_dump_is_refused_by_line_before_anything_is_written() {
         (of_size("/x", 1_048_553), "line 3 has the path /x, whose value takes a request of 10486"),
         (of_size("/x", 2_000_000), "above 1048575: it cannot be loaded"),
         // What pauses the daemons, and what is above it, gets its values in one transaction at the end.
-        (of_size("/locks", 1_000_000), "line 3 has the path /locks, whose value takes a request of 1000"),
+        (
+            of_size("/locks", 1_000_000),
+            "line 3 has the path /locks, whose value is set in the last request, which takes 1000",
+        ),
         (
             good.replace(&format!("{}\n", node("/jobs/jid0000000007")), ""),
             "says that there are 3 znodes, but 2 were read",

@@ -115,29 +115,32 @@ impl World {
             blocks.push(Err(std::io::Error::other("the cable was pulled")));
         }
         let (loaded, nodes, numbers) = self.load_blocks(dump, stream::iter(blocks), resume).await?;
-        assert!(numbers.iter().all(|(of, done)| done == of), "{numbers:?}");
+        assert!(numbers.iter().all(|(done, of)| done == of), "{numbers:?}");
         Ok((loaded, nodes))
     }
 
-    /// Loads a dump that comes in these blocks. Gives what was said last, too: how many znodes were loaded, and of how
-    /// many numbers how many were used up.
+    /// Loads a dump that comes in these blocks. Gives what was reported last, too: how many znodes were loaded, and for
+    /// each folder how many of its numbers were used up, of how many.
     pub(crate) async fn load_blocks(
         &self,
         dump: &[u8],
         blocks: impl Stream<Item = std::io::Result<Vec<u8>>>,
         resume: bool,
-    ) -> Result<(Loaded, u64, BTreeMap<u32, u32>), LoadError> {
+    ) -> Result<(Loaded, u64, Vec<(u32, u32)>), LoadError> {
         let limits = LoadLimits::new(1_000_000, &self.address[self.address.find('/').unwrap()..], &[]);
         // Of what is no whole dump the load itself must say so.
         let sha256 = load::check(dump, limits).map(|checked| checked.sha256).unwrap_or_default();
         let options = LoadOptions { now: now(), resume, limits, sha256 };
-        let (mut nodes, mut numbers) = (0, BTreeMap::new());
+        let (mut nodes, mut numbers) = (0, Vec::new());
         let progress = |progress: LoadProgress| match progress {
             LoadProgress::Nodes(count) => {
                 assert!(count >= nodes, "{count} after {nodes}");
                 nodes = count;
             }
-            LoadProgress::Numbers(done, of) => drop(numbers.insert(of, done)),
+            LoadProgress::Numbers(done, of) => match numbers.last_mut() {
+                Some((last, of_last)) if *of_last == of && *last < done => *last = done,
+                _ => numbers.push((done, of)),
+            },
         };
         let loaded = self.queue().load(pin!(blocks), &options, progress).await?;
         Ok((loaded, nodes, numbers))

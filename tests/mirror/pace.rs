@@ -80,7 +80,7 @@ async fn an_idle_tree_costs_pings_only_and_a_busy_one_few_requests() {
 
     let began = Instant::now();
     let mut writes = 0;
-    // As long as two seconds, and on a machine that is slower as long as a load of two rounds and more takes.
+    // At least two seconds, and at least three rounds, however slow the machine is.
     while began.elapsed() < Duration::from_secs(2) || writes <= 1_000 {
         let round = (0..500).map(|at| {
             let state = Machine::Job.states()[(writes / 500 + at) % 12].0;

@@ -172,7 +172,7 @@ impl Queue {
     ) -> Result<(Trailer, u64, Vec<Counter>), LoadError> {
         // What is missing is looked up before it is made, so requests of one transaction might overtake another's.
         let most = if target.is_resumed() { 1 } else { IN_FLIGHT };
-        let (mut chunks, mut expanding) = (Chunks::new(self), Expanding::default());
+        let (mut chunks, mut expanding) = (Chunks::new(self.operation_overhead()), Expanding::default());
         let mut in_flight = FuturesOrdered::new();
         let mut found = 0;
         let mut trailer = None;
@@ -213,7 +213,7 @@ impl Queue {
         }
         let counters = self.advance(reader.next_numbers(), progress).await?;
         target.complete(&expanding);
-        for chunk in target.expansions() {
+        for chunk in target.expansions(Chunks::new(self.operation_overhead())) {
             let outcome = self.make(chunk, target.is_resumed()).await;
             take(Some(outcome), loaded, &mut found, progress)?;
         }

@@ -216,8 +216,8 @@ pub(super) struct WithdrawalRequest {
 /// Of a deposit that became several batches, all are; withdraw it by its own id, not that of a further part.
 ///
 /// It is possible until the first job leaves Pending. No report is sent; uploaded files are removed by cleanup, and
-/// the deposit counts towards its depositor's limits until 24 hours after it was made. Withdrawing it again has no
-/// effect. A depositor can withdraw their own deposits, without a body; an operator can withdraw any, with a reason.
+/// the deposit counts towards its depositor's daily limits until 24 hours after it was made. Withdrawing it again has
+/// no effect. A depositor can withdraw their own deposits, without a body; an operator can withdraw any, with a reason.
 #[utoipa::path(
     post, path = "/deposits/{id}/withdraw",
     params(("id" = String, Path, description = "The id of the deposit", example = "bid-9c1a0b5e-0000-4000-8000-000000000001")),

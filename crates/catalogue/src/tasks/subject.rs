@@ -24,7 +24,7 @@ impl TaskSubject {
     /// The store of a task that is about one.
     ///
     /// # Errors
-    /// Where it names none, with the reason as a sentence.
+    /// Where it names none, with the reason in words.
     pub fn require_destination(&self) -> Result<&StoreName, String> {
         self.destination.as_ref().ok_or_else(|| "the task names no store".to_owned())
     }

@@ -62,7 +62,7 @@ pub(super) struct Daemons {
 /// Has a test that fails print what its daemons logged.
 fn show_log() {
     let log = tracing_subscriber::fmt().with_ansi(false).with_test_writer();
-    // Another test of this process has done it.
+    // Fails where another test of this process has done it.
     log.try_init().ok();
 }
 

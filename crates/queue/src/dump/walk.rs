@@ -305,8 +305,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// How many of the first queries make a request, by their reads and bytes: one in any case, and more while they have no
-/// more than so many reads, and [`REQUEST_BYTES`].
+/// How many of the first queries make a request, by their reads and bytes: the first in any case, and more while they
+/// have no more than so many reads, and [`REQUEST_BYTES`].
 fn fitting(sizes: impl Iterator<Item = (usize, usize)>, most: usize) -> usize {
     let fit = sizes.scan((0, 0), |(reads, bytes), (more_reads, more_bytes)| {
         *reads += more_reads;

@@ -15,8 +15,8 @@ use crate::transaction::REQUEST_LIMIT_BYTES;
 /// The longest line that is read: a value of 1 MiB, each byte of it written as `\u0000`, with a long path.
 const LONGEST_LINE: usize = 8 << 20;
 
-/// How large the values of the znodes may be, with their paths, that are changed in one transaction at the end. It also
-/// deletes those that the dump does not have, and must never turn out to be too large when all else is loaded.
+/// How large the znodes may be together that the last transaction changes, with their paths. It also deletes those that
+/// the dump does not have, and must not turn out to be too large when all else is loaded.
 const KEPT_LIMIT_BYTES: usize = REQUEST_LIMIT_BYTES / 2;
 
 /// How deep znodes may lie. The queue's own lie five deep.
@@ -91,6 +91,18 @@ pub enum Problem {
         /// The largest size, in bytes.
         limit: usize,
     },
+    /// The last request, which changes several znodes, becomes too large with it.
+    #[error(
+        "has the path {}, whose value is set in the last request, which takes {bytes} bytes with it, above \
+         {KEPT_LIMIT_BYTES}: it cannot be loaded",
+        quoted(path)
+    )]
+    LargeAtEnd {
+        /// The path.
+        path: String,
+        /// The size of the request without its deletions, in bytes.
+        bytes: usize,
+    },
     /// It stands where the last line must.
     #[error("is not the last line, with the checksum, which must follow the counts")]
     NoChecksum,
@@ -135,7 +147,7 @@ pub struct DumpReader {
     line: u64,
     limits: LoadLimits,
     sum: Checksum,
-    /// How large the last transaction becomes, which gives the values to the znodes that are kept for the end.
+    /// How large the last transaction becomes without its deletions: it sets the znodes that are kept for the end.
     kept_bytes: usize,
     /// The znodes above the last one, and itself: paths, and whether they may have children.
     above: Vec<(String, bool)>,
@@ -316,12 +328,13 @@ impl DumpReader {
         }
         self.number(&path)?;
         if !node.is_ephemeral {
-            let (mut bytes, mut limit) = (self.limits.request_bytes(&text, &node.data), SERVER_LIMIT_BYTES);
+            let (bytes, limit) = (self.limits.request_bytes(&text, &node.data), SERVER_LIMIT_BYTES);
             if KEPT.contains(&path) {
                 self.kept_bytes += bytes;
-                (bytes, limit) = (self.kept_bytes, KEPT_LIMIT_BYTES);
-            }
-            if bytes > limit {
+                if self.kept_bytes > KEPT_LIMIT_BYTES {
+                    return Err(self.bad(Problem::LargeAtEnd { path: text, bytes: self.kept_bytes }));
+                }
+            } else if bytes > limit {
                 return Err(self.bad(Problem::Large { path: text, bytes, limit }));
             }
         }

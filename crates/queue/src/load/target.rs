@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::expanding::Expanding;
-use super::nodes::DumpNode;
+use super::nodes::{Chunks, DumpNode};
 use super::{LoadError, LoadOptions};
 use crate::dump::Header;
 use crate::error::Error;
@@ -18,9 +18,6 @@ use crate::transaction::Transaction;
 
 /// How many znodes of a chroot that is not empty are named.
 const NAMED: usize = 5;
-
-/// How many of the batches whose jobs are being created are noted in one transaction.
-const NOTES_AT_ONCE: usize = 100;
 
 /// The znodes that pause the daemons, and those above them, parents first. Ours are there from the beginning; what the
 /// dump has of them is kept for the end.
@@ -120,16 +117,13 @@ impl LoadTarget {
     }
 
     /// How far the jobs of batches are created, as transactions.
-    pub(super) fn expansions(&self) -> Vec<Transaction> {
-        let notes: Vec<_> = self.expansions.iter().collect();
-        let transaction = |notes: &[(&BatchId, &ExpansionNote)]| {
-            let mut transaction = Transaction::new();
-            for (batch, note) in notes {
-                transaction.create(Path::expansion(**batch), note.encode());
-            }
-            transaction
-        };
-        notes.chunks(NOTES_AT_ONCE).map(transaction).collect()
+    pub(super) fn expansions(&self, mut chunks: Chunks) -> Vec<Transaction> {
+        let mut transactions = Vec::new();
+        for (unit, (batch, note)) in (1..).zip(&self.expansions) {
+            transactions.extend(chunks.add(Path::expansion(*batch), note.encode(), unit));
+        }
+        transactions.extend(chunks.rest());
+        transactions
     }
 
     /// Leaves pauses as the dump has them, all in one transaction: with it the load is done.
@@ -180,6 +174,7 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transaction::REQUEST_LIMIT_BYTES;
 
     #[test]
     fn a_pause_of_a_load_names_its_dump_and_any_other_does_not() {
@@ -209,14 +204,18 @@ mod tests {
     }
 
     #[test]
-    fn each_batch_whose_jobs_are_being_created_is_noted_once_and_some_of_them_at_a_time() {
+    fn each_batch_whose_jobs_are_being_created_is_noted_once_in_requests_that_the_server_takes() {
         let note = |next| ExpansionNote { next, ..ExpansionNote::default() };
-        let batches = u32::try_from(NOTES_AT_ONCE).unwrap() * 2 + 1;
+        let (batches, long_chroot) = (201, 9_000);
         let expansions = (1..=batches).map(|batch| (BatchId::new(batch), note(batch.into()))).collect();
         let target = LoadTarget { is_resumed: false, kept: BTreeMap::new(), expansions };
-        let transactions = target.expansions();
-        let sizes: Vec<_> = transactions.iter().map(|transaction| transaction.operations().len()).collect();
-        assert_eq!(sizes, [NOTES_AT_ONCE, NOTES_AT_ONCE, 1]);
+        assert_eq!(target.expansions(Chunks::new(0)).len(), 1);
+        let transactions = target.expansions(Chunks::new(long_chroot));
+        for transaction in &transactions {
+            let bytes = transaction.size_bytes() + transaction.operations().len() * long_chroot;
+            assert!(bytes < REQUEST_LIMIT_BYTES / 2, "{bytes}");
+        }
+        assert!((7..10).contains(&transactions.len()), "{}", transactions.len());
         let words: String = transactions.iter().map(ToString::to_string).collect();
         let all = (1..=batches).map(|batch| {
             let note = String::from_utf8(note(batch.into()).encode()).unwrap();

@@ -186,8 +186,7 @@ fn check_group(group: &FailureGroup, jobs: &[Job]) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// Whether all pages of a query together, and the way back from each, are what is expected.
-/// Compares all pages of a query with what is expected of all jobs, which is the answer.
+/// Compares all pages of a query, and the way back from each, with what is expected of all jobs. Gives what is expected.
 fn check_pages(
     image: &Image,
     jobs: &[Job],

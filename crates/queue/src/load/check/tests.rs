@@ -195,7 +195,7 @@ fn a_value_is_no_larger_than_a_request() {
     let most = KEPT_LIMIT_BYTES - [1, 6, 12, 19].map(|path| path + 20 + 27).iter().sum::<usize>();
     let with = |bytes| dump(&["/", "/locks", "/locks/queue", &with_value("/locks/queue/ingest", bytes)]);
     assert!(read(&with(most)).is_ok());
-    let problem = "line 5 has the path /locks/queue/ingest, whose value takes a request of 460801 bytes, above 460800";
+    let problem = "line 5 has the path /locks/queue/ingest, whose value is set in the last request, which takes 460801 bytes with it, above 460800";
     refused(&with(most + 1), problem);
 }
 
