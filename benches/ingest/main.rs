@@ -14,8 +14,6 @@ mod small;
 mod space;
 mod world;
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 
 #[tokio::main]
