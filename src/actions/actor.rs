@@ -51,7 +51,8 @@ impl Role {
             Self::Viewer => "Read",
             Self::Operator => "Also request actions that can be undone, and withdraw deposits",
             Self::Admin => {
-                "Also request actions that cannot be undone, that destroy copies which the mill made, or that change what copies are checked against"
+                "Also request actions that cannot be undone, that destroy copies which the mill made, or that change what \
+                 copies are checked against"
             }
         }
     }

@@ -80,7 +80,7 @@ pub enum Problem {
     },
     /// ZooKeeper does not take it in one request.
     #[error(
-        "has the path {}, whose value takes a request of {bytes} bytes, above {limit}: it cannot be loaded",
+        "has the path {}, whose value takes a request of {bytes} bytes, above {SERVER_LIMIT_BYTES}: it cannot be loaded",
         quoted(path)
     )]
     Large {
@@ -88,8 +88,6 @@ pub enum Problem {
         path: String,
         /// The size of the request, in bytes.
         bytes: usize,
-        /// The largest size, in bytes.
-        limit: usize,
     },
     /// The last request, which changes several znodes, becomes too large with it.
     #[error(
@@ -328,14 +326,14 @@ impl DumpReader {
         }
         self.number(&path)?;
         if !node.is_ephemeral {
-            let (bytes, limit) = (self.limits.request_bytes(&text, &node.data), SERVER_LIMIT_BYTES);
+            let bytes = self.limits.request_bytes(&text, &node.data);
             if KEPT.contains(&path) {
                 self.kept_bytes += bytes;
                 if self.kept_bytes > KEPT_LIMIT_BYTES {
                     return Err(self.bad(Problem::LargeAtEnd { path: text, bytes: self.kept_bytes }));
                 }
-            } else if bytes > limit {
-                return Err(self.bad(Problem::Large { path: text, bytes, limit }));
+            } else if bytes > SERVER_LIMIT_BYTES {
+                return Err(self.bad(Problem::Large { path: text, bytes }));
             }
         }
         self.read.nodes += 1;
