@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use queuekeeper_queue::path::LockFolder;
 use queuekeeper_queue::state::JobState;
-use queuekeeper_queue::{ConflictKind, Error, JobChange, SkipReason, Unlocked};
+use queuekeeper_queue::{ConflictKind, Error, JobChange, Queue, SkipReason, Unlocked};
 
 use queuekeeper_testkit::queue::{borrowed, job, now};
 use queuekeeper_testkit::wait::eventually_some;
@@ -32,7 +32,7 @@ async fn connected<T>(mut work: impl AsyncFnMut() -> Result<T, Error>) -> T {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_another_made_before_the_answer_to_our_own_came_is_not_taken_for_ours() {
     for kind in ITEMS {
-        let setting = Setting::patient().await;
+        let setting = Setting::new().await;
         setting.wire.hold(kind.commit());
         let take = tokio::spawn({
             let queue = setting.queue.clone();
@@ -62,7 +62,7 @@ async fn what_was_acquired_as_the_connection_was_lost_is_handed_out_by_the_same_
         });
     futures::future::join_all(trials.map(async |(kind, point)| {
         let setting = Setting::new().await;
-        let first = setting.cut(point, async || kind.take(&setting.queue).await).await;
+        let first = setting.cut(point, async |queue| kind.take(queue).await).await;
         let handle = match first {
             Ok(handle) => handle,
             Err(error) => {
@@ -83,7 +83,7 @@ async fn what_was_acquired_as_the_connection_was_lost_is_handed_out_by_the_same_
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acquired_as_its_caller_gave_up_waiting_is_handed_out_to_the_next() {
     for kind in [LockedItem::Job, LockedItem::Batch, LockedItem::Request, LockedItem::Object] {
-        let setting = Setting::patient().await;
+        let setting = Setting::new().await;
         setting.wire.hold(kind.commit());
         let take = tokio::spawn({
             let queue = setting.queue.clone();
@@ -133,25 +133,17 @@ async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_los
                 LockedItem::Job | LockedItem::Batch | LockedItem::Request | LockedItem::Object => kind.looks(),
             };
             let point = cut_at(looks + 1);
-            let first = async || {
-                if is_step { handle.step(&setting.queue).await } else { handle.finish(&setting.queue).await }
-            };
-            match setting.cut(point, first).await {
+            let mut change =
+                async |queue: &Queue| if is_step { handle.step(queue).await } else { handle.finish(queue).await };
+            match setting.cut(point, &mut change).await {
                 Ok(()) => assert!(!matches!(point, Point::Unsent(_)), "{kind:?} {steps}"),
                 Err(error) => {
                     assert!(!matches!(point, Point::Answered(_)), "{kind:?} {steps}: {error}");
                     assert!(error.may_be_retried(), "{kind:?} {steps}: {error}");
-                    eventually_some(LIMIT, "it says what happened", async || {
-                        let again = if is_step {
-                            handle.step(&setting.queue).await
-                        } else {
-                            handle.finish(&setting.queue).await
-                        };
-                        match again {
-                            Ok(()) => Some(()),
-                            Err(error) if error.is_connection() => None,
-                            Err(error) => panic!("{kind:?} {point:?} {steps}: {error}"),
-                        }
+                    eventually_some(LIMIT, "it says what happened", async || match change(&setting.queue).await {
+                        Ok(()) => Some(()),
+                        Err(error) if error.is_connection() => None,
+                        Err(error) => panic!("{kind:?} {point:?} {steps}: {error}"),
                     })
                     .await;
                 }
@@ -168,7 +160,7 @@ async fn a_change_under_a_lock_says_what_happened_wherever_the_connection_is_los
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_is_broken_and_made_again_before_the_change_or_behind_its_look_stops_it() {
     for kind in ITEMS {
-        let setting = Setting::patient().await;
+        let setting = Setting::new().await;
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         if kind.looks() == 0 {
             setting.retake(kind).await;
@@ -238,7 +230,7 @@ async fn an_item_whose_lock_was_broken_is_kept_from_our_other_sessions_until_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_made_in_place_of_the_one_to_be_released_or_broken_stays() {
-    let setting = Setting::patient().await;
+    let setting = Setting::new().await;
     let (ours, others) = (&setting.queue, &setting.world.queue);
     let mine = ours.lock_object(LockFolder::Storage, "ark:/1/2").await.unwrap();
     assert_eq!(mine.session, Some(ours.session()));

@@ -4,7 +4,7 @@
 use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{AccessState, JobState};
-use queuekeeper_queue::{BatchReport, ConflictKind, Due, Error, ItemChange, SkipReason, Unlocked};
+use queuekeeper_queue::{BatchReport, ConflictKind, Due, Error, ItemChange, Queue, SkipReason, Unlocked};
 
 use super::connected;
 use super::setting::{Handle, ITEMS, LIMIT, LockedItem, Setting};
@@ -53,7 +53,7 @@ impl Setting {
         (point, during): (Point, During),
         others: impl AsyncFnOnce(),
     ) -> Result<(), Error> {
-        let finish = async || handle.finish(&self.queue).await;
+        let finish = async |queue: &Queue| handle.finish(queue).await;
         let first = match during {
             During::ThePause => {
                 let first = self.cut(point, finish).await;
@@ -67,12 +67,12 @@ impl Setting {
                     others().await;
                     self.wire.restore();
                 };
-                futures::join!(finish(), meanwhile).0
+                futures::join!(finish(&self.queue), meanwhile).0
             }
         };
         match first {
             Err(error) if error.is_connection() => {
-                connected(async || match finish().await {
+                connected(async || match finish(&self.queue).await {
                     Err(error) if error.is_connection() => Err(error),
                     settled => Ok(settled),
                 })
@@ -172,7 +172,7 @@ async fn what_was_not_finished_is_not_said_to_be_where_a_hand_left_what_looks_li
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let (raw, status) = (&setting.world.raw, format!("{}/status", kind.item()));
         let (data, _) = raw.get_data(&status).await.unwrap();
-        let first = setting.cut(Point::Unsent(kind.looks() + 1), async || handle.finish(&setting.queue).await).await;
+        let first = setting.cut(Point::Unsent(kind.looks() + 1), async |queue| handle.finish(queue).await).await;
         assert!(first.is_err_and(|error| error.is_connection()), "{trial}");
         match hand {
             ByHand::Released => {
@@ -201,30 +201,31 @@ async fn a_finish_that_was_done_with_other_data_is_not_said_to_be_done() {
     let setting = Setting::new().await;
     let (queue, change) = (&setting.queue, ItemChange::success());
     let Some(Handle::Request(request)) = LockedItem::Request.take(queue).await.unwrap() else { panic!("there is one") };
-    let finish = async |token: Option<&[u8]>| queue.finish_request(&request, &change, token, now()).await;
-    let first = setting.cut(Point::Unanswered(2), async || finish(Some(br#"{"url":"a"}"#)).await).await;
+    let finish =
+        async |queue: &Queue, token: Option<&[u8]>| queue.finish_request(&request, &change, token, now()).await;
+    let first = setting.cut(Point::Unanswered(2), async |queue| finish(queue, Some(br#"{"url":"a"}"#)).await).await;
     assert!(first.unwrap_err().is_connection());
     for token in [Some(&br#"{"url":"b"}"#[..]), None] {
-        let error = connected(async || match finish(token).await {
+        let error = connected(async || match finish(queue, token).await {
             Err(error) if !error.is_connection() => Ok(error),
             came => came.map(|changed| panic!("{token:?}: {changed:?}")),
         });
         assert!(matches!(error.await, Error::Conflict(_)), "{token:?}");
     }
-    assert_eq!(finish(Some(br#"{"url":"a"}"#)).await.unwrap().to, AccessState::Processing);
+    assert_eq!(finish(queue, Some(br#"{"url":"a"}"#)).await.unwrap().to, AccessState::Processing);
     assert_eq!(setting.world.json("/access/small/qid0000000000/token").await["url"], "a");
 
     let Some(Handle::Batch(batch)) = LockedItem::Batch.take(queue).await.unwrap() else { panic!("there is one") };
     let report = |job| BatchReport { failed: vec![JobId::new(job)], ..BatchReport::default() };
-    let finish = async |job| queue.finish_report(&batch, &report(job), "", now()).await;
-    let first = setting.cut(Point::Unanswered(1), async || finish(1).await).await;
+    let finish = async |queue: &Queue, job| queue.finish_report(&batch, &report(job), "", now()).await;
+    let first = setting.cut(Point::Unanswered(1), async |queue| finish(queue, 1).await).await;
     assert!(first.unwrap_err().is_connection());
-    let error = connected(async || match finish(2).await {
+    let error = connected(async || match finish(queue, 2).await {
         Err(error) if !error.is_connection() => Ok(error),
         came => came.map(|changed| panic!("{changed:?}")),
     });
     assert!(matches!(error.await, Error::Conflict(_)));
-    finish(1).await.unwrap();
+    finish(queue, 1).await.unwrap();
     let written = setting.world.json("/batches/bid0000000001/status-report").await;
     assert_eq!(written["failed_jobs"], serde_json::json!(["jid0000000001"]));
 }
@@ -235,7 +236,11 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
     futures::future::join_all(trials.map(async |(kind, when)| {
         let trial = format!("{kind:?} {when:?}");
         let setting = Setting::new().await;
-        let (queue, raw) = (&setting.queue, &setting.world.raw);
+        let raw = &setting.world.raw;
+        let queue = match when {
+            During::TheCall => setting.queue.clone(),
+            During::ThePause => setting.impatient(),
+        };
         setting.world.make(&borrowed(&job(2, "Pending"))).await;
         for (path, data) in [
             ("/batches/bid0000000002", ""),
@@ -262,7 +267,7 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
         let point = Point::Unanswered(2);
         let first = match when {
             During::ThePause => {
-                let first = setting.cut(point, &mut next).await;
+                let first = setting.cut(point, async |_| next().await).await;
                 setting.retake(kind).await;
                 first
             }

@@ -15,8 +15,9 @@ use queuekeeper_testkit::wire::{Cut, Point, Wire};
 
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
-/// Short enough to wait for where no answer can come.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long a call waits for each answer where none can come. Answers that do come may take as long on a busy machine,
+/// so nothing else is limited by it.
+const NO_ANSWER: Duration = Duration::from_secs(4);
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +153,12 @@ impl Setting {
         let world = World::new(&borrowed(&nodes)).await;
         let wire = Wire::start(shared().await.port()).await;
         let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
-        Self { world, wire, queue: Queue::new(client).with_time_limit(ANSWER) }
+        Self { world, wire, queue: Queue::new(client).with_time_limit(LIMIT) }
     }
 
-    /// Each answer comes, however late: what a busy machine does meanwhile may take longer than [`ANSWER`].
-    pub(super) async fn patient() -> Self {
-        let setting = Self::new().await;
-        Self { queue: setting.queue.with_time_limit(LIMIT), ..setting }
+    /// The same session, whose calls soon give up waiting.
+    pub(super) fn impatient(&self) -> Queue {
+        self.queue.clone().with_time_limit(NO_ANSWER)
     }
 
     pub(super) async fn status_version(&self, kind: LockedItem) -> i32 {
@@ -182,10 +182,11 @@ impl Setting {
         self.world.raw.create(&kind.lock(), b"", &EPHEMERAL).await.unwrap();
     }
 
-    /// Does it while the connection is cut there for long, and gives what came of it after that is over.
-    pub(super) async fn cut<T>(&self, point: Point, work: impl AsyncFnOnce() -> T) -> T {
+    /// Does it, by [`Self::impatient`], while the connection is cut there for long, and gives what came of it after that
+    /// is over.
+    pub(super) async fn cut<T>(&self, point: Point, work: impl AsyncFnOnce(&Queue) -> T) -> T {
         self.wire.arm(Some((point, Cut::Long)));
-        let came = work().await;
+        let came = work(&self.impatient()).await;
         assert!(self.wire.was_cut(), "{point:?}");
         self.wire.restore();
         came
