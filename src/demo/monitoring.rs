@@ -22,7 +22,7 @@ use self::program::MonitoringProgram;
 use self::rules::{RulesError, TimeScale};
 use super::pace::Pace;
 use crate::config::{ConfigFile, FileError};
-use queuekeeper_zookeeper::child::{self, Guard};
+use queuekeeper_zookeeper::child::{FreePort, Guard};
 
 mod files;
 mod program;
@@ -36,9 +36,6 @@ const RUN_POLL: Duration = Duration::from_millis(250);
 
 /// How long a program may take to answer.
 const START_LIMIT: Duration = Duration::from_secs(30);
-
-/// How many ports are tried, since another process may take a free port before the program binds it.
-const PORT_ATTEMPTS: u32 = 10;
 
 /// Why monitoring failed.
 #[derive(Debug, thiserror::Error)]
@@ -176,29 +173,25 @@ impl Monitoring {
 
     /// Starts a program on its default port, or else on a free port, and returns the port.
     async fn launch(&mut self, kind: MonitoringProgram, program: &Path, files: Files<'_>) -> Result<u16, Error> {
-        let mut port = kind.port();
-        if Port::bind((Ipv4Addr::LOCALHOST, port)).is_err() {
-            port = child::free_port().map_err(doing("find a free port"))?;
-        }
-        for attempt in 1.. {
+        let find = || FreePort::find().map_err(doing("find a free port"));
+        let is_taken = Port::bind((Ipv4Addr::LOCALHOST, kind.port())).is_err();
+        let mut free = is_taken.then(find).transpose()?;
+        loop {
+            let port = free.as_ref().map_or(kind.port(), FreePort::number);
             let log = File::create(files.log(kind.stem())).map_err(doing("create a log"))?;
             let mut command = vec![program.into()];
             command.extend(kind.arguments(files, port));
             let child = self.guard.launch(&command, files.0, log).map_err(doing("start a program"))?;
             self.programs.push(Program { kind, port, child });
             match self.await_answer(files).await {
-                Err(Error::Ended { last, .. })
-                    if last.contains("address already in use") && attempt < PORT_ATTEMPTS =>
-                {
+                Err(Error::Ended { last, .. }) if last.contains("address already in use") && free.is_none() => {
                     tracing::debug!(port, "the port was taken before {} could bind it", kind.name());
                     self.end_last();
-                    port = child::free_port().map_err(doing("find a free port"))?;
+                    free = Some(find()?);
                 }
-                Err(error) => return Err(error),
-                Ok(()) => break,
+                outcome => return outcome.map(|()| port),
             }
         }
-        Ok(port)
     }
 
     /// Waits until the last started program answers.

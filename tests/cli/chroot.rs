@@ -5,6 +5,7 @@ use std::process::Child;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::server::{connect, shared};
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +24,7 @@ struct Service {
 
 impl Service {
     fn start(home: &std::path::Path, arguments: &[&str]) -> Self {
-        let address = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+        let address = format!("127.0.0.1:{}", free_port());
         let mut child = queuekeeper(home, &[arguments, &["--web.listen-address", &address]].concat()).spawn().unwrap();
         let log = child.stderr.take().unwrap();
         let log = std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect());

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::proxy::Proxy;
 use queuekeeper_testkit::wait::eventually;
 use reqwest::Method;
@@ -209,7 +210,7 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     );
     std::fs::write(at("config.yml"), text).unwrap();
     let (queue, zookeeper) = beside_queue(data).await;
-    let port = queuekeeper_zookeeper::child::free_port().unwrap();
+    let port = free_port();
     let (web, config, audit) = (format!("127.0.0.1:{port}"), at("config.yml"), at("audit.jsonl"));
     let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
     let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];

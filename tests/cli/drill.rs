@@ -5,6 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use queuekeeper_testkit::documentation::{CommandLine, block, commands};
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::wait::eventually;
 
 use super::mill_verify::rot;
@@ -72,7 +73,7 @@ async fn checks_and_decisions(reader: &Reader, terminal: &mut Terminal<'_>) {
     assert_eq!(fs::read_to_string(reader.at("replica/theses/a")).unwrap(), "one\n");
     assert!(fs::read_to_string(reader.at("theses.tsv")).unwrap().contains("account1"));
 
-    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let web = format!("127.0.0.1:{}", free_port());
     let mut checks =
         reader.start(&format!("{} --web.listen-address {web}", run.command.split(" # ").next().unwrap().trim()));
     checks.ready(&web).await;
@@ -87,7 +88,7 @@ fn wrong(command: &str) -> CommandLine {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_on_the_mill_is_as_it_says_from_policies_to_a_fire_drill_and_its_report() {
     let mut reader = reader();
-    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let web = format!("127.0.0.1:{}", free_port());
     reader.set("QUEUEKEEPER_MILL_WEB_LISTEN_ADDRESS", &web);
     let mut terminal = reader.terminal();
     let mut mill = None;

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::sync::{Arc, Mutex};
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -37,7 +38,7 @@ async fn a_process_of_daemons_works_on_a_queue_shows_what_it_does_and_ends_by_a_
     run(directory.path(), &ingest).await.is(1, &["wrong.yaml, line 2", "odd"]);
     std::fs::remove_file(at("profiles/wrong.yaml")).unwrap();
 
-    let port = queuekeeper_zookeeper::child::free_port().unwrap();
+    let port = free_port();
     let web = format!("127.0.0.1:{port}");
     let ingest = [&["ingest"], own.as_slice(), &["--web.listen-address", &web, "--workers", "storing=2"]].concat();
     let mut child = queuekeeper(directory.path(), &ingest).spawn().unwrap();
@@ -124,7 +125,7 @@ async fn javas_storing_finds_every_file_of_a_job_where_its_manifest_says() {
     let odd = ["--serve-working", ":0", "--serve-working.url", "http://a", "--serve-working.allow", "10.0.0.0/99"];
     run(directory.path(), &with(&odd)).await.is(2, &["a network is an address"]);
 
-    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap()));
+    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     let url = format!("http://{served}");
     let ours = "batch,pending,estimating,provisioning,downloading,processing";
     let more =
@@ -197,7 +198,7 @@ async fn a_signal_lets_transfers_of_working_files_end_and_a_second_one_does_not(
     let [objects, catalogue, profiles, working] = ["objects", "c.db", "profiles", "working"].map(at);
     let text = format!("stores: {{main: {{url: \"file://{objects}\"}}}}\ncatalogue: {{url: \"sqlite:{catalogue}\"}}\n");
     std::fs::write(&config, &text).unwrap();
-    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap()));
+    let [web, served] = [(); 2].map(|()| format!("127.0.0.1:{}", free_port()));
     let url = format!("http://{served}");
     let own = ["ingest", "--zookeeper", &zookeeper, "--config.file", &config, "--profiles", &profiles];
     let more = ["--working", &working, "--web.listen-address", &web, "--shutdown-timeout", "5m"];

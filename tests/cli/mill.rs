@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::process::{Program, free_port};
 use queuekeeper_testkit::readers::promtool_is_content;
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
@@ -100,7 +100,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     let content = home.join("content").display().to_string();
     fs::write(&content, "one\n").unwrap();
     command(home, &format!("store put {content} main/theses/before --create-space")).await.is(0, &[]);
-    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let web = format!("127.0.0.1:{}", free_port());
     let run = "mill run --produce duplication,stats --workers 3 --brake.items 0 --brake.percent 0 --config.file";
     let run: Vec<_> = run.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
     let mut child = Program(queuekeeper(home, &run).spawn().unwrap());

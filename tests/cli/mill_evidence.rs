@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::process::{Program, free_port};
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -15,7 +15,7 @@ use super::stores::command;
 /// Has the spaces checked and reported on.
 async fn run_loop(home: &Path) {
     let file = home.join("config.yml").display().to_string();
-    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let web = format!("127.0.0.1:{}", free_port());
     let words = "mill run --workers 2 --queues bit-integrity,bit-report --produce bit --config.file";
     let words: Vec<_> = words.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
     let mut child = Program(queuekeeper(home, &words).stderr(std::process::Stdio::null()).spawn().unwrap());

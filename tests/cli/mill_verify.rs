@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use queuekeeper_testkit::process::Program;
+use queuekeeper_testkit::process::{Program, free_port};
 use queuekeeper_testkit::wait::eventually;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -267,7 +267,7 @@ async fn content_is_checked_at_once_and_by_a_process_for_that_alone() {
     let file = home.join("config.yml").display().to_string();
     let wrong: Ran = run(home, &["mill", "run", "--queues", "bits", "--config.file", &file]).await;
     wrong.is(2, &["expected one or more of duplication-high,"]);
-    let web = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let web = format!("127.0.0.1:{}", free_port());
     let words = "mill run --workers 2 --queues bit-integrity --produce bit --config.file";
     let words: Vec<_> = words.split(' ').chain([&*file, "--web.listen-address", &web]).collect();
     let mut child = Program(queuekeeper(home, &words).spawn().unwrap());

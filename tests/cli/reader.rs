@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use queuekeeper_testkit::documentation::{CommandLine, commands};
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -51,7 +52,7 @@ impl Reader {
 
     /// A port that takes the place of one of the page.
     pub(super) fn port(&mut self, address: &str) -> String {
-        let own = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+        let own = format!("127.0.0.1:{}", free_port());
         self.replace(address, &own);
         own
     }

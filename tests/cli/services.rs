@@ -3,6 +3,7 @@
 use std::fs;
 
 use queuekeeper_testkit::documentation::block;
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::server::{connect, shared};
 use zookeeper_client::{Acls, CreateMode};
 
@@ -58,7 +59,7 @@ async fn each_service_starts_by_its_command_of_the_documentation() {
     // With what the page on the daemons of Java adds: files of jobs at a port of their own.
     let added =
         block("docs/from-java.md", "queuekeeper ingest .. ").replacen("queuekeeper ingest ..", ingest.trim(), 1);
-    let files = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+    let files = format!("127.0.0.1:{}", free_port());
     let added = added.replace(" :33121 ", &format!(" {files} ")).replace("10.0.0.0/8", "127.0.0.0/8");
     let mut service = reader.start(&added);
     service.ready(&web).await;

@@ -12,6 +12,7 @@ use queuekeeper_ingest::withdrawal::record_taken_back;
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, ItemChange, JobChange, NewJob};
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::queue::World;
 use queuekeeper_testkit::server::shared;
 use queuekeeper_testkit::wait::eventually;
@@ -61,7 +62,7 @@ impl Server {
         );
         std::fs::write(home.join("config.yml"), config).unwrap();
         let zookeeper = format!("{}{}", shared().await.connect_string(), world.chroot);
-        let address = format!("127.0.0.1:{}", queuekeeper_zookeeper::child::free_port().unwrap());
+        let address = format!("127.0.0.1:{}", free_port());
         let (working, profiles, config) = (at("working"), at("profiles"), at("config.yml"));
         let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &address, "--config.file", &config];
         let more = ["--deposits.working", &working, "--deposits.profiles", &profiles, "--audit.file", audit];

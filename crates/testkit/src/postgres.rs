@@ -49,9 +49,9 @@ impl Postgres {
             chown(directory.path(), Some(id_of(user, "-u")), Some(id_of(user, "-g"))).unwrap();
         }
         let guard = Guard::start(Some(directory.path())).unwrap();
-        let mut postgres = Self { bin, directory, user, port: 0, server: None, guard };
+        let mut postgres = Self { bin, directory, user, port: free_port(), server: None, guard };
         postgres.make_cluster();
-        postgres.launch_on_free_port();
+        assert!(postgres.launch(), "it does not start: {}", postgres.log());
         postgres
     }
 
@@ -134,17 +134,6 @@ impl Postgres {
         command.extend(["--pgdata".into(), data.into()]);
         let output = Command::new(&command[0]).args(&command[1..]).current_dir(self.directory.path()).output().unwrap();
         assert!(output.status.success(), "initdb: {}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    fn launch_on_free_port(&mut self) {
-        for _attempt in 0..10 {
-            self.port = free_port();
-            if self.launch() {
-                return;
-            }
-            assert!(self.log().contains("Address already in use"), "it does not start: {}", self.log());
-        }
-        panic!("no free port: {}", self.log());
     }
 
     /// Starts the server; the answer is whether it runs and takes connections.

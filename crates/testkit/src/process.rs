@@ -1,7 +1,8 @@
 //! Child processes and their ports.
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::process::Child;
+
+use queuekeeper_zookeeper::child::FreePort;
 
 /// A child process, killed by its id when dropped.
 #[derive(Debug)]
@@ -15,8 +16,11 @@ impl Drop for Program {
     }
 }
 
-/// A port of the loopback interface that was free a moment ago.
+/// A port of the loopback interface that nobody else is given as long as this process lives.
 #[must_use]
 pub fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+    let port = FreePort::find().unwrap();
+    let number = port.number();
+    std::mem::forget(port);
+    number
 }

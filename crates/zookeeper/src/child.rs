@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use procfs::process::Process;
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::net::TcpSocket;
 use tracing::debug;
 
 /// Reads `watch` or `forget` with the id of a process, or `done`, line by line. When its input ends without `done`, the
@@ -155,12 +156,31 @@ fn stands_still(child: &Child) -> bool {
     })
 }
 
-/// Finds a free port of the loopback interface, and releases it.
-///
-/// # Errors
-/// When there is none.
-pub fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+/// A port of the loopback interface on which nobody listens, and which the system gives to nobody else while this
+/// lives. Who names it may listen on it with `SO_REUSEADDR`, which servers set, and again after an end.
+#[derive(Debug)]
+pub struct FreePort {
+    number: u16,
+    _socket: TcpSocket,
+}
+
+impl FreePort {
+    /// Finds one.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find() -> io::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?;
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+        Ok(Self { number: socket.local_addr()?.port(), _socket: socket })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn number(&self) -> u16 {
+        self.number
+    }
 }
 
 #[cfg(test)]
@@ -186,7 +206,7 @@ mod tests {
         drop(guard.shell.stdin.take());
         assert!(guard.shell.wait().unwrap().success());
         for child in [&mut first, &mut second] {
-            let limit = Instant::now() + Duration::from_secs(10);
+            let limit = Instant::now() + Duration::from_mins(1);
             while child.try_wait().unwrap().is_none() {
                 assert!(Instant::now() < limit, "it runs on");
                 std::thread::sleep(Duration::from_millis(10));

@@ -23,16 +23,13 @@ use tracing::debug;
 use self::files::Layout;
 pub use self::install::Installation;
 pub use self::options::{ClientAuth, Member, Options, ServerTls};
-use crate::child::{self, Guard};
+use crate::child::{self, FreePort, Guard};
 
 /// How often the server is polled while waiting for it.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// How often the server is polled for its end, which nothing else reports.
 const LOOK_FOR_END: Duration = Duration::from_millis(200);
-
-/// How many ports are tried: between finding a free one and the server's start another process may take it.
-const PORT_ATTEMPTS: u32 = 10;
 
 /// How long a server may take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -69,8 +66,8 @@ pub struct PrivateServer {
     options: Options,
     installation: Installation,
     layout: Layout,
-    port: u16,
-    secure_port: Option<u16>,
+    port: FreePort,
+    secure_port: Option<FreePort>,
     /// `None` while it is killed or stopped.
     java: Option<Child>,
     guard: Guard,
@@ -92,29 +89,31 @@ impl PrivateServer {
         let layout = Layout::new(&directory);
         let layout = layout.map_err(doing("create the server's directories"))?;
         let guard = Guard::start(temporary.as_ref().map(TempDir::path)).map_err(doing("start a shell"))?;
-        let (port, secure_port) = (0, None);
+        let port = free_port()?;
+        let secure_port = options.tls.as_ref().map(|_| free_port()).transpose()?;
         let mut server =
             Self { options, installation, layout, port, secure_port, java: None, guard, _temporary: temporary };
-        server.start_on_free_port().await?;
+        server.launch()?;
+        server.await_answer().await?;
         Ok(server)
     }
 
     /// `127.0.0.1:PORT`, for [`super::Servers`].
     #[must_use]
     pub fn connect_string(&self) -> String {
-        format!("{}:{}", Ipv4Addr::LOCALHOST, self.port)
+        format!("{}:{}", Ipv4Addr::LOCALHOST, self.port())
     }
 
     /// The same for the port that speaks TLS; `None` without [`Options::tls`].
     #[must_use]
     pub fn secure_connect_string(&self) -> Option<String> {
-        self.secure_port.map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST))
+        self.secure_port.as_ref().map(|port| format!("{}:{}", Ipv4Addr::LOCALHOST, port.number()))
     }
 
     /// The port for plain connections.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The id of its process; `None` while it is killed or stopped.
@@ -169,7 +168,7 @@ impl PrivateServer {
     /// still runs is stopped first.
     ///
     /// # Errors
-    /// As [`Self::start`], and when the port was taken meanwhile.
+    /// As [`Self::start`].
     pub async fn restart(&mut self) -> Result<(), ServerError> {
         if self.java.is_some() {
             self.stop().await?;
@@ -210,26 +209,10 @@ impl PrivateServer {
         }
     }
 
-    async fn start_on_free_port(&mut self) -> Result<(), ServerError> {
-        for attempt in 1.. {
-            self.port = free_port()?;
-            self.secure_port = self.options.tls.as_ref().map(|_| free_port()).transpose()?;
-            self.launch()?;
-            match self.await_answer().await {
-                Err(ServerError::NotStarted { log_tail, .. })
-                    if log_tail.contains("Address already in use") && attempt < PORT_ATTEMPTS =>
-                {
-                    debug!(port = self.port, "port was taken before the private ZooKeeper could bind it");
-                }
-                outcome => return outcome,
-            }
-        }
-        unreachable!("the last attempt returns its outcome")
-    }
-
     /// Starts the process; it does not answer yet.
     fn launch(&mut self) -> Result<(), ServerError> {
-        let config = self.layout.write(&self.options, self.port, self.secure_port);
+        let secure_port = self.secure_port.as_ref().map(FreePort::number);
+        let config = self.layout.write(&self.options, self.port(), secure_port);
         let config = config.map_err(doing("write the server's configuration"))?;
         let log = File::create(self.layout.log()).map_err(doing("open its log"))?;
         let mut program = self.installation.command(&self.options, &self.layout);
@@ -245,7 +228,7 @@ impl PrivateServer {
             if let Some(status) = self.exit_status()? {
                 break format!("ended while starting ({status})");
             }
-            if self.layout.is_answered_at(self.port).await && self.secure_port_is_open().await {
+            if self.layout.is_answered_at(self.port()).await && self.secure_port_is_open().await {
                 return Ok(());
             }
             if Instant::now() >= limit {
@@ -259,9 +242,9 @@ impl PrivateServer {
     }
 
     async fn secure_port_is_open(&self) -> bool {
-        match self.secure_port {
+        match &self.secure_port {
             None => true,
-            Some(port) => tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok(),
+            Some(port) => tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).await.is_ok(),
         }
     }
 
@@ -296,8 +279,8 @@ fn place(options: &Options) -> Result<(PathBuf, Option<TempDir>), ServerError> {
     Ok((temporary.path().to_owned(), Some(temporary)))
 }
 
-fn free_port() -> Result<u16, ServerError> {
-    child::free_port().map_err(doing("find a free port"))
+fn free_port() -> Result<FreePort, ServerError> {
+    FreePort::find().map_err(doing("find a free port"))
 }
 
 fn doing(what: &str) -> impl FnOnce(std::io::Error) -> ServerError {
