@@ -10,6 +10,9 @@ use tracing::{Instrument as _, Span};
 /// How long the tasks may take to shut down.
 const END_LIMIT: Duration = Duration::from_millis(1_800);
 
+/// In how many steps that time goes by.
+const END_STEPS: u32 = 20;
+
 /// Tasks that run and end together.
 #[derive(Debug)]
 pub(super) struct Tasks {
@@ -56,7 +59,10 @@ impl Tasks {
         let (end, limit) = (self.end.clone(), self.limit);
         let mut overdue = std::pin::pin!(async move {
             end.cancelled().await;
-            tokio::time::sleep(limit).await;
+            // In steps: a machine that is too busy for this to wake up is too busy for the tasks to end.
+            for _ in 0..END_STEPS {
+                tokio::time::sleep(limit / END_STEPS).await;
+            }
         });
         loop {
             let next = tokio::select! {
