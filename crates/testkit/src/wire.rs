@@ -2,7 +2,8 @@
 //! at exactly one of them.
 //!
 //! Counted are requests of a client's own making: not how a session is established or kept alive, credentials, or
-//! watches that are set again.
+//! watches that are set again. Of those, [`Wire::of_changes`] counts the ones that change something: how many reads
+//! there are before them may depend on how long one of them takes.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -61,11 +62,20 @@ pub struct Wire {
 impl Wire {
     /// Starts a proxy in front of `server_port` of the loopback interface. It passes everything.
     pub async fn start(server_port: u16) -> Self {
+        Self::counting(server_port, false).await
+    }
+
+    /// The same, that counts requests that change something, and no others.
+    pub async fn of_changes(server_port: u16) -> Self {
+        Self::counting(server_port, true).await
+    }
+
+    async fn counting(server_port: u16, only_changes: bool) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let state = Arc::<Mutex<State>>::default();
         let server = SocketAddr::from((Ipv4Addr::LOCALHOST, server_port));
-        let task = tokio::spawn(serve(listener, server, Arc::clone(&state)));
+        let task = tokio::spawn(serve(listener, server, only_changes, Arc::clone(&state)));
         Self { port, state, _task: AbortOnDropHandle::new(task) }
     }
 
@@ -133,7 +143,7 @@ impl State {
     }
 }
 
-async fn serve(listener: TcpListener, server: SocketAddr, state: Arc<Mutex<State>>) {
+async fn serve(listener: TcpListener, server: SocketAddr, only_changes: bool, state: Arc<Mutex<State>>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -141,7 +151,7 @@ async fn serve(listener: TcpListener, server: SocketAddr, state: Arc<Mutex<State
                 if state.lock().is_closed {
                     let _ = client.set_zero_linger();
                 } else {
-                    connections.spawn(pass_both_ways(client, server, Arc::clone(&state)));
+                    connections.spawn(pass_both_ways(client, server, only_changes, Arc::clone(&state)));
                 }
             }
             Some(_ended) = connections.join_next() => {}
@@ -149,7 +159,7 @@ async fn serve(listener: TcpListener, server: SocketAddr, state: Arc<Mutex<State
     }
 }
 
-async fn pass_both_ways(client: TcpStream, server: SocketAddr, state: Arc<Mutex<State>>) {
+async fn pass_both_ways(client: TcpStream, server: SocketAddr, only_changes: bool, state: Arc<Mutex<State>>) {
     let Ok(server) = TcpStream::connect(server).await else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     // Which number a request has whose answer is awaited, by what the client calls it.
@@ -157,7 +167,7 @@ async fn pass_both_ways(client: TcpStream, server: SocketAddr, state: Arc<Mutex<
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     tokio::select! {
-        () = pass_requests(from_client, to_server, &state, &awaited) => {}
+        () = pass_requests(from_client, to_server, only_changes, &state, &awaited) => {}
         () = pass_answers(from_server, to_client, &state, &awaited) => {}
     }
 }
@@ -166,16 +176,21 @@ async fn pass_both_ways(client: TcpStream, server: SocketAddr, state: Arc<Mutex<
 async fn pass_requests(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
+    only_changes: bool,
     state: &Mutex<State>,
     awaited: &Mutex<HashMap<i32, usize>>,
 ) {
     /// The client's goodbye.
     const CLOSE: i32 = -11;
+    /// To create, to delete, to set data or an ACL, and several of those together, in all forms; `OpCode` of
+    /// ZooKeeper's `ZooDefs`.
+    const CHANGES: [i32; 8] = [1, 2, 5, 7, 14, 15, 19, 21];
     let mut is_first = true;
     while let Some(packet) = packet(&mut from).await {
         let name = number_at(&packet, 4);
+        let is_counted = |kind| kind != CLOSE && (!only_changes || CHANGES.contains(&kind));
         // What the client library sends by itself has a negative name, and the first packet has none.
-        if !std::mem::take(&mut is_first) && name >= 0 && number_at(&packet, 8) != CLOSE {
+        if !std::mem::take(&mut is_first) && name >= 0 && is_counted(number_at(&packet, 8)) {
             let mut state = state.lock();
             state.requests += 1;
             let number = state.requests;

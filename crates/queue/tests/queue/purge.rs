@@ -171,15 +171,17 @@ async fn a_clean_up_ends_where_the_connection_does_and_blames_no_batch_for_it() 
     let world = world("Deleted", "Deleted").await;
     let wire = Wire::start(shared().await.port()).await;
     let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
-    let queue = Queue::new(client).with_time_limit(Duration::from_secs(2));
+    let queue = Queue::new(client).with_time_limit(Duration::from_secs(3)).with_jobs_per_transaction(2);
     let cut = |progress: CleanUpProgress| {
         assert_eq!(progress.batch, BatchId::new(0));
         wire.arm(Some((Point::Unsent(1), Cut::Long)));
         ControlFlow::Continue(())
     };
-    let ended = queue.with_jobs_per_transaction(2).clean_up(cut).await;
-    assert!(ended.as_ref().is_err_and(Error::is_connection), "{ended:?}");
-    assert!(wire.was_cut());
+    // On a busy machine an answer may come too late before the cut, which ends it as well.
+    while !wire.was_cut() {
+        let ended = queue.clean_up(cut).await;
+        assert!(ended.as_ref().is_err_and(Error::is_connection), "{ended:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -191,7 +191,8 @@ async fn what_follows_from_nothing_is_left_alone_and_purged_by_its_name_alone() 
         let error = plan(&world, fault, item, later(), true).await.unwrap_err();
         assert!(matches!(error, Error::Invalid { .. }) && error.to_string().contains(why), "{case}: {error}");
         if fault == Fault::UnfinishedCreation {
-            let young = purge(&world, item, Timestamp::now(), true).await;
+            let created = Timestamp::from_millisecond(world.stat(item).await.ctime).unwrap();
+            let young = purge(&world, item, created, true).await;
             let error = young.unwrap_err().to_string();
             assert!(error.contains("does not count as unfinished_creation before"), "{case}: {error}");
         }

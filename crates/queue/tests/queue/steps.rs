@@ -2,42 +2,48 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::time::Duration;
 
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::Path;
 use queuekeeper_queue::state::{BatchState, JobState};
-use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, JobChange, LockedJob, Transaction};
+use queuekeeper_queue::{BatchReport, Due, Error, ItemChange, JobChange, LockedJob, Queue, Transaction};
 
 use queuekeeper_testkit::queue::{PERSISTENT, World, base, borrowed, data, job, now};
-use queuekeeper_testkit::server::shared;
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wire::Wire;
 
-/// How many requests the server has received from the session of the queue.
-async fn received(world: &World) -> u64 {
-    let mut stream = TcpStream::connect(shared().await.connect_string()).unwrap();
-    stream.write_all(b"cons").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    let session = format!("sid=0x{:x},", world.queue.session().0);
-    let line = text.lines().find(|line| line.contains(&session)).unwrap_or_else(|| panic!("{session} in {text}"));
-    let (_, count) = line.split_once("recved=").unwrap();
-    count.split(',').next().unwrap().parse().unwrap()
+/// A queue whose requests are counted.
+struct Counted {
+    world: World,
+    wire: Wire,
 }
 
-async fn step(world: &World, job: &mut LockedJob) -> u64 {
-    let before = received(world).await;
-    world.queue.step_job(job, &JobChange::success(), now()).await.unwrap();
-    received(world).await - before
+impl Counted {
+    async fn new(nodes: &[(&str, &str)]) -> Self {
+        let mut world = World::new(nodes).await;
+        let wire = Wire::start(shared().await.port()).await;
+        let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
+        world.queue = Queue::new(client).with_time_limit(Duration::from_mins(1));
+        Self { world, wire }
+    }
+
+    /// Makes a step, and gives how many requests that took.
+    async fn step(&self, job: &mut LockedJob) -> usize {
+        self.wire.arm(None);
+        self.world.queue.step_job(job, &JobChange::success(), now()).await.unwrap();
+        self.wire.requests()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_is_one_request_where_nobody_else_has_touched_the_job() {
-    let world = World::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let counted = Counted::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let world = &counted.world;
     let mut job = world.queue.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
-    assert_eq!(step(&world, &mut job).await, 2, "the first one looks what is around the job");
+    assert_eq!(counted.step(&mut job).await, 2, "the first one looks what is around the job");
     for state in [JobState::Provisioning, JobState::Downloading] {
-        assert_eq!((step(&world, &mut job).await, job.state), (1, state));
+        assert_eq!((counted.step(&mut job).await, job.state), (1, state));
     }
 
     // An entry and a reference that were lost are made again, and what is too much goes.
@@ -46,13 +52,13 @@ async fn a_step_is_one_request_where_nobody_else_has_touched_the_job() {
     world.raw.create(&place("failed"), b"", &PERSISTENT).await.unwrap();
     let reference = "/batches/bid0000000000/states/batch-processing/jid0000000001";
     world.raw.delete(reference, None).await.unwrap();
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     let tree = data(&world.tree().await);
     let entries: Vec<_> = tree.keys().filter(|path| path.ends_with("05-jid0000000001")).collect();
     assert_eq!(entries, [&place("processing")]);
     assert!(tree.contains_key(reference));
-    assert_eq!(step(&world, &mut job).await, 2, "it looks once more");
-    assert_eq!((step(&world, &mut job).await, job.state), (1, JobState::Recording));
+    assert_eq!(counted.step(&mut job).await, 2, "it looks once more");
+    assert_eq!((counted.step(&mut job).await, job.state), (1, JobState::Recording));
 
     // What another wrote is not written over.
     let status = "/jobs/jid0000000001/status";
@@ -69,9 +75,10 @@ async fn a_step_is_one_request_where_nobody_else_has_touched_the_job() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_of_a_batch_that_is_gone_is_finished_all_the_same() {
-    let world = World::new(&borrowed(&[base(), job(1, "Recording")].concat())).await;
+    let counted = Counted::new(&borrowed(&[base(), job(1, "Recording")].concat())).await;
+    let world = &counted.world;
     let mut job = world.queue.acquire_job(JobState::Recording, now()).await.unwrap().0.unwrap();
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     for path in data(&world.tree().await).keys().rev().filter(|path| path.starts_with("/batches/bid0000000000")) {
         world.raw.delete(path, None).await.unwrap();
     }
@@ -83,12 +90,13 @@ async fn a_job_of_a_batch_that_is_gone_is_finished_all_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_changed_in_one_request_and_fails_together_with_the_creation_of_its_jobs() {
-    let world = World::new(&[]).await;
+    let counted = Counted::new(&[]).await;
+    let world = &counted.world;
     let batch = world.queue.create_batch(br#"{"batchID":"u","profile":"demo"}"#, now()).await.unwrap();
     let locked = world.queue.acquire_batch(Due::Jobs, now()).await.unwrap().0.unwrap();
-    let before = received(&world).await;
+    counted.wire.arm(None);
     world.queue.finish_batch(&locked, &ItemChange::to(BatchState::Reporting), now()).await.unwrap();
-    assert_eq!(received(&world).await - before, 1);
+    assert_eq!(counted.wire.requests(), 1);
     let json = world.json(&format!("/batches/{batch}/status")).await;
     assert_eq!(json["status"], "Reporting");
 
@@ -106,37 +114,38 @@ async fn a_batch_is_changed_in_one_request_and_fails_together_with_the_creation_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_follows_a_job_whose_priority_was_changed_and_fails_with_what_it_takes_along() {
-    let world = World::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let counted = Counted::new(&borrowed(&[base(), job(1, "Pending")].concat())).await;
+    let world = &counted.world;
     let mut job = world.queue.acquire_job(JobState::Pending, now()).await.unwrap().0.unwrap();
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     let [old, new] = ["05", "09"].map(|priority| format!("/jobs/states/estimating/{priority}-jid0000000001"));
     world.raw.set_data("/jobs/jid0000000001/priority", b"9", None).await.unwrap();
     world.raw.create(&new, b"", &PERSISTENT).await.unwrap();
     world.raw.delete(&old, None).await.unwrap();
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     let entries = async || -> Vec<String> {
         data(&world.tree().await).into_keys().filter(|path| path.ends_with("-jid0000000001")).collect()
     };
     assert_eq!(entries().await, ["/jobs/states/provisioning/09-jid0000000001"]);
 
     // An entry that is there before its time is no obstacle either.
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     world.raw.create("/jobs/states/processing/09-jid0000000001", b"", &PERSISTENT).await.unwrap();
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     assert_eq!(entries().await, ["/jobs/states/processing/09-jid0000000001"]);
 
     // What is refused for the sake of something else is not tried again with a look at the job.
-    step(&world, &mut job).await;
+    counted.step(&mut job).await;
     let there = Path::expansion(BatchId::new(5));
     world.queue.commit(Transaction::new().create(there.clone(), "x")).await.unwrap();
     for also in
         [Transaction::new().create(there, "x"), Transaction::new().delete(Path::expansion(BatchId::new(6)), None)]
     {
         let change = JobChange::success().with_also(also.clone());
-        let before = received(&world).await;
+        counted.wire.arm(None);
         let error = world.queue.step_job(&mut job, &change, now()).await.unwrap_err();
         assert!(error.to_string().contains("/queuekeeper/expansions/"), "{error}");
-        assert_eq!(received(&world).await - before, 2, "the step, and a look for why it was refused: {error}");
+        assert_eq!(counted.wire.requests(), 2, "the step, and a look for why it was refused: {error}");
     }
     assert_eq!(entries().await, ["/jobs/states/storing/09-jid0000000001"]);
 }

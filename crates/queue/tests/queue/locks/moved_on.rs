@@ -95,7 +95,7 @@ async fn what_was_finished_is_said_to_be_also_where_the_next_daemon_has_moved_on
         let setting = Setting::new().await;
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let others = async || setting.next(kind, next).await;
-        let finished = setting.finish_while(&handle, (Point::Unanswered(kind.looks() + 1), when), others).await;
+        let finished = setting.finish_while(&handle, (Point::Unanswered(1), when), others).await;
         finished.unwrap_or_else(|error| panic!("{trial}: {error}"));
         assert_eq!(handle.unlock(&setting.queue).await, Unlocked::AlreadyGone, "{trial}");
         assert_eq!(setting.world.exists(&kind.lock()).await, next == Next::Works, "{trial}: it is another's");
@@ -130,9 +130,9 @@ async fn what_was_not_finished_is_not_said_to_be_where_another_has_moved_on() {
             let mark = format!("/queuekeeper/held/{}", setting.held().await[0]);
             raw.delete(&mark, None).await.unwrap();
             // Refused once for the mark, which is read.
-            Point::Unsent(kind.looks() + 3)
+            Point::Unsent(2)
         } else {
-            Point::Unsent(kind.looks() + 1)
+            Point::Unsent(1)
         };
         let others = async || {
             if doubt == Doubt::GivenUp {
@@ -172,7 +172,7 @@ async fn what_was_not_finished_is_not_said_to_be_where_a_hand_left_what_looks_li
         let handle = kind.take(&setting.queue).await.unwrap().unwrap();
         let (raw, status) = (&setting.world.raw, format!("{}/status", kind.item()));
         let (data, _) = raw.get_data(&status).await.unwrap();
-        let first = setting.cut(Point::Unsent(kind.looks() + 1), async |queue| handle.finish(queue).await).await;
+        let first = setting.cut(Point::Unsent(1), async |queue| handle.finish(queue).await).await;
         assert!(first.is_err_and(|error| error.is_connection()), "{trial}");
         match hand {
             ByHand::Released => {
@@ -203,7 +203,7 @@ async fn a_finish_that_was_done_with_other_data_is_not_said_to_be_done() {
     let Some(Handle::Request(request)) = LockedItem::Request.take(queue).await.unwrap() else { panic!("there is one") };
     let finish =
         async |queue: &Queue, token: Option<&[u8]>| queue.finish_request(&request, &change, token, now()).await;
-    let first = setting.cut(Point::Unanswered(2), async |queue| finish(queue, Some(br#"{"url":"a"}"#)).await).await;
+    let first = setting.cut(Point::Unanswered(1), async |queue| finish(queue, Some(br#"{"url":"a"}"#)).await).await;
     assert!(first.unwrap_err().is_connection());
     for token in [Some(&br#"{"url":"b"}"#[..]), None] {
         let error = connected(async || match finish(queue, token).await {
@@ -263,8 +263,8 @@ async fn a_poll_goes_on_past_an_item_whose_lock_was_broken_before_it_could_learn
                 LockedItem::Object => unreachable!("none of the items"),
             })
         };
-        // The first request of a poll is a look, the second the lock.
-        let point = Point::Unanswered(2);
+        // The first change of a poll is the lock.
+        let point = Point::Unanswered(1);
         let first = match when {
             During::ThePause => {
                 let first = setting.cut(point, async |_| next().await).await;

@@ -15,8 +15,7 @@ use queuekeeper_testkit::wire::{Cut, Point, Wire};
 
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a call waits for each answer where none can come. Answers that do come may take as long on a busy machine,
-/// so nothing else is limited by it.
+/// How long a call waits for each answer where none can come. Answers that do come may take longer on a busy machine.
 const NO_ANSWER: Duration = Duration::from_secs(4);
 
 /// What can be locked.
@@ -51,11 +50,6 @@ impl LockedItem {
 
     pub(super) fn lock(self) -> String {
         if self == Self::Object { "/locks/storage/ark_1_2".to_owned() } else { format!("{}/lock", self.item()) }
-    }
-
-    /// The request of an acquisition that is its commit.
-    pub(super) fn commit(self) -> usize {
-        if self == Self::Object { 1 } else { 3 }
     }
 
     /// How many requests a change of it makes that was taken just now before the one that changes it.
@@ -125,7 +119,8 @@ impl Handle {
     }
 }
 
-/// A world with one Pending item of each kind, and a queue whose requests go through a wire.
+/// A world with one Pending item of each kind, and a queue whose requests go through a wire, which counts those that
+/// change something.
 pub(super) struct Setting {
     pub(super) world: World,
     pub(super) wire: Wire,
@@ -134,6 +129,15 @@ pub(super) struct Setting {
 
 impl Setting {
     pub(super) async fn new() -> Self {
+        Self::with(Wire::of_changes(shared().await.port()).await).await
+    }
+
+    /// Each request is counted.
+    pub(super) async fn of_requests() -> Self {
+        Self::with(Wire::start(shared().await.port()).await).await
+    }
+
+    async fn with(wire: Wire) -> Self {
         let mut nodes = base();
         nodes.extend(job(1, "Pending"));
         let pending = r#"{"status":"Pending","message":""}"#;
@@ -151,7 +155,6 @@ impl Setting {
             nodes.push((path.to_owned(), data.to_owned()));
         }
         let world = World::new(&borrowed(&nodes)).await;
-        let wire = Wire::start(shared().await.port()).await;
         let client = connect(&format!("{}{}", wire.connect_string(), world.chroot)).await;
         Self { world, wire, queue: Queue::new(client).with_time_limit(LIMIT) }
     }
@@ -183,12 +186,21 @@ impl Setting {
     }
 
     /// Does it, by [`Self::impatient`], while the connection is cut there for long, and gives what came of it after that
-    /// is over.
-    pub(super) async fn cut<T>(&self, point: Point, work: impl AsyncFnOnce(&Queue) -> T) -> T {
+    /// is over. Where an answer came too late before the cut, it is done again.
+    pub(super) async fn cut<T>(
+        &self,
+        point: Point,
+        mut work: impl AsyncFnMut(&Queue) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let queue = self.impatient();
         self.wire.arm(Some((point, Cut::Long)));
-        let came = work(&self.impatient()).await;
-        assert!(self.wire.was_cut(), "{point:?}");
-        self.wire.restore();
-        came
+        loop {
+            let came = work(&queue).await;
+            if self.wire.was_cut() {
+                self.wire.restore();
+                return came;
+            }
+            assert!(came.is_err_and(|error| error.is_connection()), "{point:?}: it came without the cut");
+        }
     }
 }
