@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use queuekeeper_queue::Queue;
@@ -65,12 +66,12 @@ impl World {
     pub async fn at(chroot: &str) -> Self {
         let address = format!("{}{chroot}", shared().await.connect_string());
         let (raw, client) = (connect(&address).await, connect(&address).await);
-        Self { raw, queue: Queue::new(client), chroot: chroot.to_owned() }
+        Self { raw, queue: patient(client), chroot: chroot.to_owned() }
     }
 
     /// Another session on the same queue.
     pub async fn another(&self) -> Queue {
-        Queue::new(connect(&format!("{}{}", shared().await.connect_string(), self.chroot)).await)
+        patient(connect(&format!("{}{}", shared().await.connect_string(), self.chroot)).await)
     }
 
     /// Writes these znodes, in one transaction.
@@ -108,6 +109,11 @@ impl World {
     pub async fn stat(&self, path: &str) -> Stat {
         self.raw.check_stat(path).await.unwrap().unwrap()
     }
+}
+
+/// With time enough for an answer of a server that all tests of a binary share.
+fn patient(client: Client) -> Queue {
+    Queue::new(client).with_time_limit(Duration::from_mins(1))
 }
 
 /// Writes these znodes, in one transaction.

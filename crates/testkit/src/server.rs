@@ -19,7 +19,7 @@ pub fn config(connect_string: &str) -> Config {
     Config { session_timeout: Duration::from_secs(30), ..Config::new(connect_string.parse().unwrap()) }
 }
 
-/// A session.
+/// A session that is lost by nothing but a cut: it is as long as a private server grants.
 pub async fn connect(connect_string: &str) -> Client {
-    config(connect_string).connect().await.unwrap()
+    Config { session_timeout: Duration::from_mins(1), ..config(connect_string) }.connect().await.unwrap()
 }

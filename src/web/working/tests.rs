@@ -230,7 +230,7 @@ async fn a_peer_that_reads_slowly_on_every_connection_it_gets_leaves_some_to_oth
 
 #[tokio::test]
 async fn a_transfer_in_flight_at_the_end_has_its_time_and_no_more() {
-    let (_directory, address, shutdown, serving) = served_with(&[], 8, GRACE).await;
+    let (_directory, address, shutdown, serving) = served_with(&[], 8, Duration::from_mins(2)).await;
     let mut reading = begun(address, Ipv4Addr::LOCALHOST).await.unwrap();
     shutdown.cancel();
     // Longer than pages have.

@@ -1,11 +1,14 @@
 //! A server and a client for it.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::retry::RetryConfig;
+use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation, SharedHttpClient,
+    StalledStreamProtectionConfig,
 };
 use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_s3::primitives::ByteStream;
@@ -28,6 +31,9 @@ pub(super) fn config(server: &S3Server) -> aws_sdk_s3::config::Builder {
         .endpoint_url(server.endpoint())
         .force_path_style(true)
         .retry_config(RetryConfig::disabled())
+        // By themselves they give up after seconds.
+        .timeout_config(TimeoutConfig::builder().connect_timeout(Duration::from_mins(1)).build())
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
 }

@@ -13,6 +13,9 @@ use zookeeper_client::{Acls, Client, CreateMode, Error};
 
 use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::tree::read_tree;
+use queuekeeper_testkit::wait::eventually_some;
+
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// With time enough for a first handshake on a busy machine: a connection may take two fifths of the session timeout.
 pub(crate) fn config(connect_string: &str) -> Config {
@@ -46,7 +49,7 @@ async fn a_chroot_is_below_what_a_client_without_sees() {
     let command = format!("zkCli.sh -server {} create /nowhere", server.connect_string());
     assert!(error.to_string().contains(&command), "{error}");
     let nowhere = nowhere.connect_anywhere().await.unwrap();
-    assert_eq!(within(Duration::from_secs(5), nowhere.check_stat("/")).await.unwrap(), None);
+    assert_eq!(within(LIMIT, nowhere.check_stat("/")).await.unwrap(), None);
     assert!(read_tree(&nowhere, "/", &[]).await.is_empty());
 }
 
@@ -85,11 +88,14 @@ async fn what_does_not_serve_is_named_host_by_host_in_one_line() {
     proxy.cut(Newcomers::Close);
     server.kill().unwrap();
     let both = format!("{},localhost:{},{}", server.connect_string(), server.port(), proxy.connect_string());
-    let error = config(&both).connect().await.unwrap_err();
-    assert!(error.is_retryable());
-    let said = error.to_string();
-    let symptoms: Vec<_> = error.failures().expect(&said).iter().map(|(_, symptom)| symptom).collect();
-    assert_eq!(symptoms, [&Symptom::Refused, &Symptom::Refused, &Symptom::NoAnswer]);
+    let said = eventually_some(LIMIT, "a step takes no longer than a diagnosis gives it", async || {
+        let error = config(&both).connect().await.unwrap_err();
+        assert!(error.is_retryable());
+        let said = error.to_string();
+        let symptoms: Vec<_> = error.failures().expect(&said).iter().map(|(_, symptom)| symptom).collect();
+        (symptoms == [&Symptom::Refused, &Symptom::Refused, &Symptom::NoAnswer]).then_some(said)
+    })
+    .await;
     let listed = format!("{0}, localhost:{1}: connection refused", server.connect_string(), server.port());
     assert!(said.contains(&listed) && !said.contains('\n'), "{said}");
     assert!(said.contains("does not answer as ZooKeeper"), "{said}");
@@ -117,8 +123,9 @@ async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not()
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let own = config(&server.connect_string());
     let client = own.connect().await.unwrap();
-    let found = own.connections().await;
-    assert_eq!(found.failures, []);
+    // A busy server may not answer in time.
+    let found = async || Some(own.connections().await).filter(|found| found.failures.is_empty());
+    let found = eventually_some(LIMIT, "it is found", found).await;
     let address = found.addresses[&client.session_id().0];
     assert!(address.ip().is_loopback() && address.port() > 0, "{address}");
 
@@ -126,17 +133,25 @@ async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not()
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refusing = listener.local_addr().unwrap();
     let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let refusals = tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut command = [0; 4];
-        stream.read_exact(&mut command).await.unwrap();
-        stream.write_all(b"cons is not executed because it is not in the whitelist.\n").await.unwrap();
-        command
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut command = [0; 4];
+            stream.read_exact(&mut command).await.unwrap();
+            let refusal: &[u8] = match &command {
+                b"cons" => b"cons is not executed because it is not in the whitelist.\n",
+                _ => b"",
+            };
+            stream.write_all(refusal).await.unwrap();
+        }
     });
-    let several = config(&format!("{},{refusing},{gone}", server.connect_string())).connections().await;
-    assert_eq!(several.addresses[&client.session_id().0], address);
-    let why: Vec<_> = several.failures.into_iter().map(|(host, why)| (host.to_string(), why)).collect();
+    let several = config(&format!("{},{refusing},{gone}", server.connect_string()));
     let refused = NoConnections::Unanswered(Symptom::Refused);
-    assert_eq!(why, [(refusing.to_string(), NoConnections::NotAllowed), (gone.to_string(), refused)]);
-    assert_eq!(&refusals.await.unwrap(), b"cons");
+    let expected = [(refusing.to_string(), NoConnections::NotAllowed), (gone.to_string(), refused)];
+    let is_said = async || {
+        let found = several.connections().await;
+        let why: Vec<_> = found.failures.into_iter().map(|(host, why)| (host.to_string(), why)).collect();
+        (why == expected && found.addresses.get(&client.session_id().0) == Some(&address)).then_some(())
+    };
+    eventually_some(LIMIT, "it is found, and why the others report nothing", is_said).await;
 }

@@ -77,7 +77,8 @@ async fn a_server_whose_owner_is_killed_leaves_neither_process_nor_directory() {
         .spawn()
         .unwrap();
     let reported = async || std::fs::read_to_string(&report).ok().filter(|text| text.ends_with('\n'));
-    let reported = eventually_some(LIMIT, "the owner has a server", reported).await;
+    // A server may take a minute to start.
+    let reported = eventually_some(4 * LIMIT, "the owner has a server", reported).await;
     let (pid, directory) = reported.trim_end().split_once(' ').unwrap();
     let (pid, directory) = (pid.parse().unwrap(), PathBuf::from(directory));
     assert!(runs(pid) && directory.exists());

@@ -270,6 +270,8 @@ impl Authenticator {
 
 #[cfg(test)]
 mod tests {
+    use queuekeeper_testkit::wait::eventually_some;
+
     use super::*;
     use crate::config::WebFile;
 
@@ -326,24 +328,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_waits_for_one_guess_of_another_address_and_not_for_all() {
-        let authenticator = authenticator();
         let file = tempfile::NamedTempFile::new().unwrap();
         let users = format!("basic_auth_users: {{alice: {}}}", bcrypt::hash("secret", 8).unwrap());
         std::fs::write(file.path(), users).unwrap();
         let users = Arc::clone(WebFile::read(file.path()).unwrap().users());
-        let ended = Mutex::new(Vec::new());
-        let log_in = async |password: &str, peer: &str| {
-            let login = Login { user: "alice".to_owned(), password: password.into() };
-            let outcome = authenticator.verify_password(&users, login, Some(address(peer))).await;
-            ended.lock().push(outcome == LoginOutcome::Accepted("alice".to_owned()));
+        let attempt = async || {
+            let authenticator = authenticator();
+            let ended = Mutex::new(Vec::new());
+            let log_in = async |password: &str, peer: &str| {
+                let login = Login { user: "alice".to_owned(), password: password.into() };
+                let outcome = authenticator.verify_password(&users, login, Some(address(peer))).await;
+                ended.lock().push(outcome == LoginOutcome::Accepted("alice".to_owned()));
+            };
+            let guesses =
+                (0..MAX_WAITING_PER_ADDRESS).map(|n| log_in(if n % 2 == 0 { "guess" } else { "other" }, "192.0.2.1"));
+            tokio::join!(futures::future::join_all(guesses), log_in("secret", "192.0.2.2"));
+            let ended = ended.into_inner();
+            assert_eq!(ended.len(), MAX_WAITING_PER_ADDRESS + 1);
+            // None is right where the one guess that comes first takes a busy machine as long as a login may wait.
+            let before = ended.iter().position(|is_right| *is_right)?;
+            Some((before, ended))
         };
-        let guesses =
-            (0..MAX_WAITING_PER_ADDRESS).map(|n| log_in(if n % 2 == 0 { "guess" } else { "other" }, "192.0.2.1"));
-        tokio::join!(futures::future::join_all(guesses), log_in("secret", "192.0.2.2"));
-        let ended = ended.into_inner();
-        assert_eq!(ended.len(), MAX_WAITING_PER_ADDRESS + 1);
         // One guess holds each slot when it comes, and one more may stand in the line before it.
-        let before = ended.iter().position(|is_right| *is_right).unwrap();
+        let (before, ended) = eventually_some(Duration::from_mins(1), "the right login gets its turn", attempt).await;
         let slots = std::thread::available_parallelism().map_or(1, NonZero::get) / 2;
         assert!(before <= slots.max(1) + 1, "{before}: {ended:?}");
     }
