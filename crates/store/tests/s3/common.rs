@@ -29,6 +29,7 @@ pub(crate) const RETRY: RetryPolicy = RetryPolicy {
 pub(crate) struct Fixture {
     pub(crate) server: S3Server,
     pub(crate) store: S3Store,
+    families: StoreFamilies,
     registry: Registry,
 }
 
@@ -49,10 +50,19 @@ impl Fixture {
         let mut config = config(&server);
         change(&mut config);
         let mut registry = Registry::default();
-        let metrics = StoreFamilies::register(&mut registry).store(&config.name);
+        let families = StoreFamilies::register(&mut registry);
+        let metrics = families.store(&config.name);
         let store = S3Store::new(config, metrics).await.unwrap();
         assert!(store.create_space(&item("a").space).await.unwrap());
-        Self { server, store, registry }
+        Self { server, store, families, registry }
+    }
+
+    /// Another store at the same server with another configuration, which counts with the first one.
+    pub(crate) async fn another(&self, change: impl FnOnce(&mut S3Config)) -> S3Store {
+        let mut config = config(&self.server);
+        change(&mut config);
+        let metrics = self.families.store(&config.name);
+        S3Store::new(config, metrics).await.unwrap()
     }
 
     /// Lets the store find out what the service does, so that its requests are not counted.

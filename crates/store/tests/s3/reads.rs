@@ -39,9 +39,11 @@ async fn ranges_are_those_of_the_content_and_name_its_size_beyond_it() {
 
 #[tokio::test]
 async fn a_body_that_breaks_off_goes_on_where_it_did() {
-    let fixture = Fixture::start_with(|config| config.timeouts.progress = Duration::from_millis(300)).await;
+    let fixture = Fixture::start().await;
     let content = bytes(3 * MIB);
     fixture.put("a", &content).await.unwrap();
+    // To this one, any body may seem to stall on a busy machine: it reads the one that does.
+    let impatient = fixture.another(|config| config.timeouts.progress = Duration::from_secs(1)).await;
     for effect in [
         Effect::CutDownload(MIB as u64),
         Effect::CutDownload(0),
@@ -50,14 +52,17 @@ async fn a_body_that_breaks_off_goes_on_where_it_did() {
     ] {
         fixture.server.clear_log();
         let fault = fixture.server.inject(Fault::new(effect).on("GetObject").nth(1));
-        let outcome = fixture.store.get(&item("a"), None, None).await;
+        let is_stalled = matches!(effect, Effect::Stall(..));
+        let store = if is_stalled { &impatient } else { &fixture.store };
+        let outcome = store.get(&item("a"), None, None).await;
         if effect == Effect::LengthOffBy(1) {
             // The size of the content seems to be another one, and the byte that is missing never comes.
             let all = read(outcome.unwrap()).await;
             assert!(all.is_err() || all.unwrap() == content, "{effect:?}");
         } else {
             assert!(read(outcome.unwrap()).await.unwrap() == content, "{effect:?}");
-            assert_eq!(fixture.server.count("GetObject"), 2, "{effect:?}");
+            let requests = fixture.server.count("GetObject");
+            assert!(requests == 2 || is_stalled && requests > 2, "{effect:?}: {requests}");
         }
         assert!(fault.count() >= 1, "{effect:?}");
         fixture.server.clear_faults();
