@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use queuekeeper_store::audited::{Audited, Resolved};
+use queuekeeper_store::audited::{Audited, Resolved, Timing};
 use queuekeeper_store::s3::{AccessKey, Credentials, S3Config, S3Store};
 use queuekeeper_store::store::{Chunks, Put, UserProperties};
 use queuekeeper_store::{Item, Key, SpaceName, Store, StoreFamilies};
@@ -20,6 +20,9 @@ use crate::support::sink::MemorySink;
 use crate::support::steps::Steps;
 
 const BUCKET: &str = "preservation";
+
+/// Time is real here, and nothing is waited for that does not come: on a busy machine it may come late.
+const PATIENT: Timing = Timing { wait_limit: Duration::from_mins(1), ..TIMING };
 
 /// One that has parts, besides those of every store.
 const IN_PARTS: (&str, Operation) =
@@ -101,7 +104,7 @@ impl Fixture {
     async fn process(&self) -> Audited<S3Store> {
         let store = self.store().await;
         let capabilities = store.probe().await.unwrap();
-        Audited::new(Arc::new(store), &capabilities, self.sink.clone(), "tester").with_timing(TIMING)
+        Audited::new(Arc::new(store), &capabilities, self.sink.clone(), "tester").with_timing(PATIENT)
     }
 
     /// What can be seen of the store.
