@@ -181,8 +181,7 @@ async fn an_object_with_many_files_is_made_changed_and_verified_in_flat_memory()
     let files = long.map_or(FILES, |files| [FILES[0], files]);
     // In memory that is not the process's, where there is some: thousands of files are synced in no time there.
     let shared = Path::new("/dev/shm");
-    let mut all = Vec::new();
-    for files in files {
+    let measured = async |number: usize| {
         let top = if long.is_none() && shared.is_dir() { tempfile::tempdir_in(shared) } else { tempfile::tempdir() };
         let top = top.unwrap();
         let served = is_s3.then(|| Served::start(top.path()));
@@ -190,14 +189,25 @@ async fn an_object_with_many_files_is_made_changed_and_verified_in_flat_memory()
             Some(served) => s3(served).await,
             None => Arc::new(DirectoryStore::open("main".parse().unwrap(), top.path().to_owned()).await.unwrap()),
         };
-        all.push(peaks_of(files, store).await);
-        println!("{files} files: peak so far {} MiB, as the system counts it", resident_mib());
-        if served.is_none() && (long.is_some() || files == FILES[0]) {
+        let peaks = peaks_of(number, store).await;
+        println!("{number} files: peak so far {} MiB, as the system counts it", resident_mib());
+        if served.is_none() && (long.is_some() || number == FILES[0]) {
             validate(&[top.path().join("objects")]).unwrap();
         }
-    }
+        peaks.phases
+    };
     let most = MOST_DIFFERENCE + MOST_PER_FILE * (files[1] - files[0]);
-    for ((phase, few), (_, many)) in all[0].phases.iter().zip(&all[1].phases) {
+    let few = measured(files[0]).await;
+    let mut many = measured(files[1]).await;
+    let is_larger = |((_, few), (_, many)): (&(&str, usize), &(&str, usize))| *many >= few + most;
+    if few.iter().zip(&many).any(is_larger) {
+        // What is on its way at once depends on how the threads have their turns, and what an object keeps of each file
+        // does not: that is there again.
+        for ((_, first), (_, again)) in many.iter_mut().zip(measured(files[1]).await) {
+            *first = again.min(*first);
+        }
+    }
+    for ((phase, few), (_, many)) in few.iter().zip(&many) {
         assert!(*many < few + most, "{phase}: {few} bytes with {} files, {many} with {}", files[0], files[1]);
     }
 }
