@@ -4,6 +4,7 @@ use queuekeeper_catalogue::Catalogue;
 use queuekeeper_catalogue::counters::Counter;
 use queuekeeper_store::Digests;
 use queuekeeper_store::audit::{AuditSink as _, Change, Intent, Settlement};
+use tokio::sync::watch;
 
 use super::inventory::{files, version};
 use super::support::{LEASE, World, done, intent, on_both, subject};
@@ -66,10 +67,13 @@ on_both! {
         const DEVIATION: &str = "SELECT (SELECT COUNT(*) FROM audit_log)
             - (SELECT COALESCE(SUM(value), 0) FROM counters WHERE name = 'audit_events')
             - (SELECT COALESCE(SUM(delta), 0) FROM counter_deltas WHERE name = 'audit_events')";
+        // A look may take as long as many changes: the writers wait for one now and then.
+        let looks = watch::Sender::new(0_u64);
         let writers = (0..20u8).map(|writer| {
-            let catalogue = world.catalogue.clone();
+            let (catalogue, mut looks) = (world.catalogue.clone(), looks.subscribe());
             tokio::spawn(async move {
                 for round in 0..10u8 {
+                    drop(looks.wait_for(|looks| *looks >= u64::from(round) / 2).await.unwrap());
                     change(&catalogue, "main", &[writer + 1], &done(Change::Add, round)).await;
                 }
             })
@@ -85,19 +89,18 @@ on_both! {
             })
         });
         let folders = folders.collect::<Vec<_>>();
-        let mut looks = 0;
         tokio::pin!(writers);
         loop {
             tokio::select! {
                 done = &mut writers => break done.into_iter().for_each(Result::unwrap),
                 deviation = world.number(DEVIATION) => {
                     assert_eq!(deviation, 0);
-                    looks += 1;
+                    looks.send_modify(|looks| *looks += 1);
                 }
             }
         }
         folders.iter().for_each(tokio::task::JoinHandle::abort);
-        assert!(looks > 3, "{looks}");
+        assert!(*looks.borrow() > 3);
         assert_eq!(figure(&world, Counter::AuditEvents, "main").await, 200);
         assert_eq!(figure(&world, Counter::ContentItems, "main").await, 20);
         assert_eq!(figure(&world, Counter::ContentBytes, "main").await, 20 * 9);
