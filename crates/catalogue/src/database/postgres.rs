@@ -105,10 +105,10 @@ mod tests {
         let mut silent = catalogue.database.begin().await.unwrap();
         let limit = silent.rows("SHOW idle_in_transaction_session_timeout", values![]).await.unwrap();
         assert_eq!(limit[0].get::<String>(0).unwrap(), "40s");
-        // The same limit, and shorter: the test does not wait for 40 s.
-        silent.script("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
         let take = "UPDATE audit_chain SET hash = hash";
         silent.run(take, values![]).await.unwrap();
+        // The same limit, and shorter: the test does not wait for 40 s. From here on the process is silent.
+        silent.script("SET idle_in_transaction_session_timeout = '300ms'").await.unwrap();
         let waiting = async {
             let mut other = catalogue.database.begin().await.unwrap();
             let outcome = other.run(take, values![]).await;

@@ -297,7 +297,7 @@ on_both! {
             let items = vec![checked(&world, "a", None).await, checked(&world, "b", Some(wrong("content_missing", false))).await];
             catalogue.record_checks(&part(None, None, items), Vec::new()).await.unwrap();
             if number == 0 {
-                world.tamper("UPDATE bit_log SET time = time - 5183990000").await;
+                world.tamper("UPDATE bit_log SET time = time - 5180000000").await;
             }
         }
         let (user, reason) = ("ada", "a new disk");
@@ -311,7 +311,7 @@ on_both! {
             (of_item("a").await, of_item("b").await, catalogue.requested_checks("account", None, 10).await.unwrap().len())
         };
         assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (None, (2, 2, 3)));
-        world.tamper("UPDATE bit_log SET time = time - 10000").await;
+        world.tamper("UPDATE bit_log SET time = time - 4000000").await;
         assert_eq!((catalogue.forget_checks().await.unwrap(), kept().await), (Some(1), (1, 2, 3)));
         // Of what was requested, what has ended is; one of the items has not.
         world.tamper("DELETE FROM tasks WHERE key <> (SELECT key FROM items ORDER BY key DESC LIMIT 1)").await;

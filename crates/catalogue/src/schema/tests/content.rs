@@ -25,7 +25,8 @@ use crate::tasks::{
     TaskSubject, Tasks,
 };
 
-const LEASE: Duration = Duration::from_mins(10);
+/// Longer than all migrations take: some readers say whether a lease lasts.
+const LEASE: Duration = Duration::from_hours(10);
 const MONTH: Duration = Duration::from_hours(30 * 24);
 
 /// Near the largest that sums of a few have room for.
