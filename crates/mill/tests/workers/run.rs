@@ -175,12 +175,9 @@ async fn a_task_without_progress_fails_and_waits_for_its_next_attempt() {
     let (catalogue, _directory) = catalogue().await;
     catalogue.put_tasks(&[task(TaskKind::Duplicate, TaskQueue::DuplicationHigh, "one", "a")]).await.unwrap();
     let copies = Copies::new(0);
-    let times = Times {
-        lease: Duration::from_secs(1),
-        stall: Duration::from_millis(500),
-        margin: Duration::from_millis(100),
-        ..TIMES
-    };
+    // The worker looks after each fifth of the lease: the first look extends it, and the second one ends the task. Where
+    // that came behind the end of the lease, the task would be taken once more.
+    let times = Times { lease: Duration::from_secs(15), stall: Duration::from_secs(4), ..TIMES };
     let stop = CancellationToken::new();
     let run = tokio::spawn(workers(&catalogue, vec![Arc::clone(&copies) as _], times).run(stop.clone()));
     copies.wait_for(1).await;
