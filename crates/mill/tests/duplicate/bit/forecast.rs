@@ -10,7 +10,11 @@ use super::world::Bit;
 use crate::duplicate::world::{item, main, on_all};
 
 async fn seen(bit: &Bit) -> Option<Forecast> {
-    forecast(&bit.checker.catalogue, &bit.checker.accounts, Timestamp::now()).await.unwrap()
+    seen_at(bit, Timestamp::now()).await
+}
+
+async fn seen_at(bit: &Bit, now: Timestamp) -> Option<Forecast> {
+    forecast(&bit.checker.catalogue, &bit.checker.accounts, now).await.unwrap()
 }
 
 on_all! {
@@ -32,10 +36,11 @@ on_all! {
             assert!(bit.process(TaskKind::BitPage).await.is_some());
         }
         while catalogue.fold().await.unwrap() > 0 {}
-        let rest = seen(&bit).await.unwrap();
+        let now = Timestamp::now();
+        let rest = seen_at(&bit, now).await.unwrap();
         assert_eq!((rest.left.items, rest.left.bytes), (8, 80));
         let ends = rest.ends.unwrap();
-        assert!(ends > Timestamp::now(), "{ends}");
+        assert!(ends > now, "{ends}");
 
         // A pause keeps the loop from its end, for nobody knows how long.
         let paused = PauseScope::new(None, Some(main())).unwrap();
