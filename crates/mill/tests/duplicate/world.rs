@@ -115,9 +115,14 @@ impl World {
 
     /// The same with a bucket that is copied to a directory.
     pub(super) async fn from_bucket() -> Self {
+        Self::from_bucket_in(&Self::postgres()).await
+    }
+
+    /// The same in an empty database.
+    pub(super) async fn from_bucket_in(url: &str) -> Self {
         let (directory, (server, store)) = (tempfile::tempdir().unwrap(), Self::bucket(main(), None).await);
         let stores = [store, Self::directory(&directory, replica()).await];
-        Self::new(&Self::postgres(), stores, directory, Some(server)).await
+        Self::new(url, stores, directory, Some(server)).await
     }
 
     /// The same with a bucket whose content is archived, and either database; reports are in the directory.
@@ -137,7 +142,8 @@ impl World {
         Self::new(&Self::postgres(), stores, directory, Some(server)).await
     }
 
-    fn postgres() -> String {
+    /// The URL of an empty database.
+    pub(super) fn postgres() -> String {
         DATABASES.create(&format!("mill_{}", NUMBER.fetch_add(1, Ordering::Relaxed)))
     }
 

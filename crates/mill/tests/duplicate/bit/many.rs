@@ -3,12 +3,16 @@
 //! The long form, by hand: `QUEUEKEEPER_MANY_ITEMS=1000000 cargo test --test duplicate many -- --nocapture`.
 
 use std::fs;
+use std::process::Command;
 use std::time::Instant;
 
 use queuekeeper_testkit::s3::S3Server;
 
 use super::world::Bit;
 use crate::duplicate::world::{BUCKET, World, item, main, space};
+
+/// What a process of its own works on: an empty database.
+const DATABASE: &str = "QUEUEKEEPER_TEST_MANY_DATABASE";
 
 /// How many items the short form has.
 const SHORT: u64 = 2_100;
@@ -53,11 +57,25 @@ async fn plant(world: &World, server: &S3Server, number: u64) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// In a process of its own: the memory of other tests would count, too.
+#[test]
 #[expect(clippy::print_stdout, reason = "the figures are what the long form is for")]
-async fn of_many_items_exactly_the_rotten_ones_are_found_in_memory_that_stays_flat() {
+fn of_many_items_exactly_the_rotten_ones_are_found_in_memory_that_stays_flat() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "duplicate::bit::many::child", "--ignored", "--nocapture", "--test-threads", "1"]);
+    let output = command.env(DATABASE, World::postgres()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    println!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && said.contains("1 passed"), "{}", output.status);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "run by another test, in a process of its own"]
+#[expect(clippy::print_stdout, reason = "the figures are what the long form is for")]
+async fn child() {
+    let Ok(database) = std::env::var(DATABASE) else { return };
     let number = std::env::var("QUEUEKEEPER_MANY_ITEMS").ok().and_then(|number| number.parse().ok()).unwrap_or(SHORT);
-    let world = World::from_bucket().await;
+    let world = World::from_bucket_in(&database).await;
     plant(&world, world.server(), number).await;
     let rotten = [key(1), key(number / 2), key(number - 1)];
     for key in &rotten {
