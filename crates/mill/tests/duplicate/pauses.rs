@@ -23,6 +23,9 @@ use super::world::{World, item, main, on_all, replica};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
+/// How long what workers do may take: an attempt that fails is followed by the next one after a minute.
+const LIMIT: Duration = Duration::from_mins(3);
+
 fn in_replica() -> PauseScope {
     PauseScope::AccountIn("account1".to_owned(), replica())
 }
@@ -64,14 +67,14 @@ on_all! {
         let copied = async |key: &str| world.text(&replica(), &item(key)).await.is_some();
         world.put(&main(), true, &item("a"), "one", "text/plain").await;
         world.request(Some("a"), replica()).await;
-        eventually(MINUTE, "it is copied", async || copied("a").await).await;
-        eventually(MINUTE, "its task is done", async || world.open_tasks(&["a"]).await.is_empty()).await;
+        eventually(LIMIT, "it is copied", async || copied("a").await).await;
+        eventually(LIMIT, "its task is done", async || world.open_tasks(&["a"]).await.is_empty()).await;
 
         assert!(catalogue.pause(&in_replica(), "ada", "the rack moves").await.unwrap());
         world.put(&main(), true, &item("b"), "two", "text/plain").await;
         world.request(Some("b"), replica()).await;
         let is_set_aside = async || world.open_tasks(&["b"]).await[0].state == TaskState::Paused;
-        eventually(MINUTE, "it is set aside", is_set_aside).await;
+        eventually(LIMIT, "it is set aside", is_set_aside).await;
         let since = catalogue.pauses().await.unwrap()[0].since.strftime("%Y-%m-%d %H:%M:%S UTC").to_string();
         let expected = format!("waits because ada paused account1 in replica at {since}: the rack moves");
         assert_eq!(why(&world, "b").await, (Some(expected.clone()), Some(expected.clone())));
@@ -81,8 +84,8 @@ on_all! {
         assert_eq!((open.attempts, open.task.errors.len(), copied("b").await), (0, 0, false));
 
         assert!(catalogue.resume(&in_replica()).await.unwrap().is_some());
-        eventually(MINUTE, "it is copied", async || copied("b").await).await;
-        eventually(MINUTE, "its task is done", async || world.open_tasks(&["b"]).await.is_empty()).await;
+        eventually(LIMIT, "it is copied", async || copied("b").await).await;
+        eventually(LIMIT, "its task is done", async || world.open_tasks(&["b"]).await.is_empty()).await;
         stop.cancel();
         running.await.unwrap();
         waking.abort();
