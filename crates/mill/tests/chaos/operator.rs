@@ -18,7 +18,7 @@ use super::world::{self, Deployment};
 pub(super) const DATABASE: &str = "chaos";
 
 /// How long all may take until it is as it should be.
-const LIMIT: Duration = Duration::from_mins(4);
+pub(super) const LIMIT: Duration = Duration::from_mins(4);
 
 /// How many tasks there are, how many changes are under way, how many events nobody has followed.
 /// That there is content which no record knows of waits for an operator.

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::depositor::{self, Deposited, Promised};
-use super::operator::{DATABASE, Operator};
+use super::operator::{DATABASE, LIMIT, Operator};
 use super::oracle;
 use super::processes::{PRODUCER, Processes};
 use super::rot;
@@ -96,12 +96,16 @@ fn broken(deposited: &Deposited, source: &oracle::Contents) -> Vec<String> {
 async fn go_through(place: &Deployment, operator: &Operator) {
     let mut mill = world::mill(place, "operator", 0).await.unwrap();
     mill.settings.thorough_every = 1;
+    let deadline = Instant::now() + LIMIT;
     loop {
         // Another process leads for as long as it lives.
         operator.end_lead();
-        match mill.produce_once(&CancellationToken::new()).await.unwrap() {
-            Step::Idle => break,
-            Step::Follows => sleep(Duration::from_millis(100)).await,
+        match mill.produce_once(&CancellationToken::new()).await {
+            Ok(Step::Idle) => break,
+            // Another process leads, or a store or the database did not answer in time.
+            Ok(Step::Follows | Step::Stuck(_)) | Err(_) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(100)).await;
+            }
             other => panic!("{other:?}"),
         }
     }
