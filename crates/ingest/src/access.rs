@@ -76,14 +76,16 @@ pub(crate) async fn assemble(session: Arc<Session>) {
     let lane = Arc::new(lane);
     let mut ended: BTreeMap<AccessQueue, BTreeSet<RequestId>> = BTreeMap::new();
     loop {
+        let mut is_retried = false;
         if session.may_take(Daemon::Access) {
             for access in AccessQueue::ALL {
                 if let Err(error) = poll(&lane, *access, ended.entry(*access).or_default()).await {
                     warn!(queue = access.name(), %error, "cannot acquire access requests");
+                    is_retried |= error.may_be_retried();
                 }
             }
         }
-        session.pause(Daemon::Access, session.services.settings.look_again).await;
+        session.pause_after_look(Daemon::Access, is_retried).await;
     }
 }
 

@@ -70,14 +70,20 @@ pub(crate) async fn expand(session: Arc<Session>) {
         }
         // One that was begun is left by a daemon that was stopped, or given back by one of ours.
         let begun = (is_time || !delayed.lock().is_empty()).then_some(Due::RestOfJobs);
+        let mut is_retried = false;
         for due in begun.into_iter().chain([Due::Jobs]) {
             if session.may_take(Daemon::Batch)
                 && let Err(error) = poll(&session, due, &delayed, &mut acquired).await
             {
                 warn!(%error, "cannot acquire batches");
+                is_retried |= error.may_be_retried();
             }
         }
-        session.pause(Daemon::Batch, look_again).await;
+        if is_retried {
+            // Also for what was begun, which is looked at only when it is time.
+            looked_at_all = None;
+        }
+        session.pause_after_look(Daemon::Batch, is_retried).await;
     }
 }
 

@@ -32,6 +32,7 @@ const NO_JOBS: &str = "it has no jobs; its submission has to be made again";
 pub(crate) async fn report(session: Arc<Session>, daemon: Daemon, due: Due) {
     let mut looked_at_all = None;
     loop {
+        let mut is_retried = false;
         if session.may_take(daemon) {
             let ended = if due == Due::Report { session.take_ended_batches() } else { BTreeSet::new() };
             let look_again = session.services.settings.look_again;
@@ -44,9 +45,10 @@ pub(crate) async fn report(session: Arc<Session>, daemon: Daemon, due: Due) {
             {
                 warn!(%error, "cannot look for due reports");
                 looked_at_all = None;
+                is_retried = error.may_be_retried();
             }
         }
-        session.pause(daemon, session.services.settings.look_again).await;
+        session.pause_after_look(daemon, is_retried).await;
     }
 }
 

@@ -29,12 +29,14 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Takes jobs of a state whenever there are some and a worker is free, until it is dropped.
 pub(super) async fn take(session: Arc<Session>, daemon: Daemon, state: JobState) {
     loop {
+        let mut is_retried = false;
         if session.may_take(daemon)
             && let Err(error) = poll(&session, daemon, state).await
         {
             warn!(%state, %error, "cannot acquire jobs");
+            is_retried = error.may_be_retried();
         }
-        session.pause(daemon, session.services.settings.look_again).await;
+        session.pause_after_look(daemon, is_retried).await;
     }
 }
 

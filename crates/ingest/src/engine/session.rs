@@ -24,6 +24,9 @@ use crate::withdrawal::Restored;
 /// How soon the grants of ended jobs are removed where none waits for the room: those of many jobs go in one write.
 const REMOVAL: Duration = Duration::from_secs(1);
 
+/// How soon a daemon looks again whose look has failed.
+const LOOK_SOON: Duration = Duration::from_secs(1);
+
 /// How often jobs that wait for space are looked at where nothing reports a change: what others remove frees some, too.
 pub(super) const ROUND: Duration = Duration::from_secs(1);
 
@@ -294,6 +297,13 @@ impl Session {
             _ = stopping.changed() => {}
             () = tokio::time::sleep(longest) => {}
         }
+    }
+
+    /// The same for a daemon that has looked for work. A look that failed by what may pass, such as a lost connection,
+    /// is retried soon: the daemon has not seen what woke it, and nothing reports that once more.
+    pub(crate) async fn pause_after_look(&self, daemon: Daemon, is_retried: bool) {
+        let look_again = self.services.settings.look_again;
+        self.pause(daemon, if is_retried { look_again.min(LOOK_SOON) } else { look_again }).await;
     }
 
     /// The batches whose jobs have ended since the last call.
