@@ -24,11 +24,9 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::contents::zip;
-use super::world::{World, delivering, quick, services};
+use super::world::{SESSION, World, delivering, quick, services};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(2);
-
-pub(super) const SESSION: Duration = Duration::from_secs(10);
 
 pub(super) const SMALL: AccessQueue = AccessQueue::Small;
 const LARGE: AccessQueue = AccessQueue::Large;

@@ -15,11 +15,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::manifest;
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-const SESSION: Duration = Duration::from_secs(10);
 
 impl World {
     fn file(&self, path: &str) -> Value {

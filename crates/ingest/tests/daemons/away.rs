@@ -14,11 +14,9 @@ use queuekeeper_testkit::postgres::Postgres;
 use queuekeeper_testkit::s3::{Effect, Fault, Privileges, S3Server, Settings};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-use super::world::{World, quick, services};
+use super::world::{SESSION, World, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(2);
-
-const SESSION: Duration = Duration::from_secs(10);
 
 /// The daemons' services with all objects on an S3 server.
 async fn on_s3(world: &World, server: &S3Server) -> Arc<Services> {

@@ -10,11 +10,9 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 use zookeeper_client::{Acls, CreateMode};
 
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const LIMIT: Duration = Duration::from_secs(30);
-
-const SESSION: Duration = Duration::from_secs(10);
 
 const ARK: &str = "ark:/99999/fk4before";
 

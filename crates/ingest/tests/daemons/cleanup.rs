@@ -20,9 +20,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::mail::{LIMIT, mailing};
-use super::world::{World, only, quick};
-
-const SESSION: Duration = Duration::from_secs(10);
+use super::world::{SESSION, World, only, quick};
 
 /// The directory of a job that is gone.
 const JOB: &str = "jid-00000000-0000-0000-0000-000000000001";

@@ -21,9 +21,7 @@ use uuid::Uuid;
 
 use super::contents::{manifest, zip};
 use super::mail::{LIMIT, mailing, mails, plain};
-use super::world::{World, only, quick};
-
-const SESSION: std::time::Duration = std::time::Duration::from_secs(10);
+use super::world::{SESSION, World, only, quick};
 
 async fn text(stored: &Snapshot, version: u32, path: &str) -> String {
     let content = stored.open(version, path).await.unwrap();

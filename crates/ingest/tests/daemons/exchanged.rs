@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 use super::contents::manifest;
 use super::java::{Java, JavaJob};
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -76,7 +76,7 @@ async fn each_daemon_that_can_be_exchanged_alone_may_be_javas() {
         let row = |path: &str| format!("{} | | | 7 | | {}.txt", world.origin.url(path), &path[1..]);
         world.origin.serve("/all.checkm", manifest(ManifestProfile::SingleFileBatch, ["/there", "/later"].map(row)));
         let all: Vec<_> = Daemon::ALL.into_iter().filter(|other| *other != daemon).collect();
-        let ours = world.start_anew(only(&all, quick()), Duration::from_secs(10)).await;
+        let ours = world.start_anew(only(&all, quick()), SESSION).await;
         let (batch, _) = world
             .deposit(json!({"type": "single-file-batch-manifest", "filename": "all.checkm",
                             "payload_url": world.origin.url("/all.checkm")}))
@@ -125,7 +125,7 @@ async fn each_daemon_that_can_be_exchanged_alone_may_be_ours_among_javas() {
         let (world, java) = both(&server, daemon.name()).await;
         world.origin.serve("/there", "content");
         // While Java creates batch and job znode after znode, ours are looking.
-        let ours = world.start_anew(only(&[daemon], quick()), Duration::from_secs(10)).await;
+        let ours = world.start_anew(only(&[daemon], quick()), SESSION).await;
         let uuid = format!("bid-{}", Uuid::new_v4());
         let configuration = json!({
             "batchID": uuid, "jobID": format!("jid-{}", Uuid::new_v4()), "profile": "demo", "type": "file",
@@ -245,7 +245,7 @@ async fn what_an_admin_deletes_under_our_workers_costs_one_line_each_and_no_work
     let mut settings: Settings = quick();
     settings.workers.insert(Daemon::Downloading, 2);
     let services = super::world::services(world.directory.path(), settings).await;
-    let ours = world.start_with(Arc::clone(&services), Duration::from_secs(10));
+    let ours = world.start_with(Arc::clone(&services), SESSION);
     let (first, _) = deposit_slow(&world, "first", 4).await;
     let unlocked = at_work(&java, &first.to_string(), &[]).await;
     java.unlock(&format!("/jobs/{unlocked}")).await;

@@ -23,7 +23,7 @@ use tokio::runtime::Handle;
 use zookeeper_client::{Acls, CreateMode, Error};
 
 use super::contents::manifest;
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const ROWS: usize = 1_500;
 
@@ -106,7 +106,7 @@ async fn of_a_batch_whose_expansion_is_cut_off_each_row_becomes_one_job_and_one_
     let profile = world.directory.path().join("profiles/demo.yaml");
     let text = std::fs::read(&profile).unwrap();
     std::fs::remove_file(&profile).unwrap();
-    let daemons = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    let daemons = world.start_anew(only(&[Daemon::Batch], quick()), SESSION).await;
     let waits = async || {
         for process in world.children("/queuekeeper/daemons").await {
             let note = world.queue.client().get_data(&format!("/queuekeeper/daemons/{process}")).await;
@@ -122,7 +122,7 @@ async fn of_a_batch_whose_expansion_is_cut_off_each_row_becomes_one_job_and_one_
     daemons.stop().await;
     std::fs::write(&profile, text).unwrap();
 
-    let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
     world.check_rows(batch).await;
 
     // One that is not valid becomes no job, and says where it is wrong.
@@ -189,7 +189,7 @@ async fn of_a_batch_that_is_dumped_while_its_jobs_are_created_each_row_is_one_jo
         let sha256 = queuekeeper_queue::load::check(&dump[..], limits).unwrap().sha256;
         let options = LoadOptions { now: Timestamp::now(), resume: false, limits, sha256 };
         loaded.queue.load(stream::iter([Ok(dump)]), &options, |_| {}).await.unwrap();
-        let daemons = loaded.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+        let daemons = loaded.start_anew(only(&[Daemon::Batch], quick()), SESSION).await;
         let is_made = async || {
             let state = loaded.queue.load_batch(batch).await.unwrap().state();
             state == Some(BatchState::Reporting) && loaded.children("/queuekeeper/expansions").await.is_empty()

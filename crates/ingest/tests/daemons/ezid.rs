@@ -9,11 +9,9 @@ use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::world::{Daemons, World, quick, services};
+use super::world::{Daemons, SESSION, World, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(1);
-
-const SESSION: Duration = Duration::from_secs(10);
 
 /// The password, which nothing may show.
 const SECRET: &str = "very-secret";

@@ -10,7 +10,7 @@ use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 
-use super::world::{World, only, quick, services};
+use super::world::{SESSION, World, only, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -58,7 +58,7 @@ async fn a_fail_file_makes_jobs_fail_in_its_state_and_in_no_other_one() {
 async fn a_job_that_waits_for_space_fails_by_a_fail_file_too() {
     let world = World::with(quick()).await;
     let first = only(&[Daemon::Batch, Daemon::Pending, Daemon::Estimating], quick());
-    let first = world.start_anew(first, Duration::from_secs(10)).await;
+    let first = world.start_anew(first, SESSION).await;
     let (batch, _) = world.deposit(deposit(&world)).await;
     eventually(LIMIT, "the job waits for space", async || world.children("/jobs/states/provisioning").await.len() == 1)
         .await;
@@ -71,7 +71,7 @@ async fn a_job_that_waits_for_space_fails_by_a_fail_file_too() {
     fs::write(root.join("filler"), vec![b'x'; 7_000_000]).unwrap();
     let mut services = Arc::into_inner(services(world.directory.path(), quick()).await).unwrap();
     services.working = services.working.limited(SizeLimit::new(10_000_000));
-    let daemons = world.start_with(Arc::new(services), Duration::from_secs(10));
+    let daemons = world.start_with(Arc::new(services), SESSION);
     // Looked at in a round, and left where it is.
     tokio::time::timeout(Duration::from_secs(2), world.ended(batch)).await.unwrap_err();
     fs::write(root.join("Provision_FAIL"), "").unwrap();

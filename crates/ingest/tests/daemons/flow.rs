@@ -14,7 +14,7 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::contents::zip;
-use super::world::{WAIT_LIMIT, World, only, quick};
+use super::world::{SESSION, WAIT_LIMIT, World, only, quick};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_report() {
@@ -178,7 +178,7 @@ async fn storing_reads_from_the_disk_whatever_urls_its_manifest_has_for_others()
     let before = [Daemon::Batch, Daemon::Pending, Daemon::Estimating, Daemon::Provisioning, Daemon::Downloading];
     let before = [&before[..], &[Daemon::Processing]].concat();
     let settings = only(&before, world.services.settings.clone());
-    let daemons = world.start_anew(settings, Duration::from_secs(10)).await;
+    let daemons = world.start_anew(settings, SESSION).await;
     let url = world.origin.url("/a.zip");
     let (batch, _) = world.deposit(json!({"type": "container", "filename": "a.zip", "payload_url": url})).await;
     let job = eventually_some(WAIT_LIMIT, "the job waits for Storing", async || {
@@ -188,7 +188,7 @@ async fn storing_reads_from_the_disk_whatever_urls_its_manifest_has_for_others()
     daemons.stop().await;
     let (store, _) = world.queue.client().get_data(&format!("/jobs/{job}/store")).await.unwrap();
     assert!(String::from_utf8(store).unwrap().contains("http://nowhere.invalid/ingestqueue/bid-"));
-    let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
     let (state, report) = world.ended(batch).await;
     assert_eq!(state, BatchState::Completed, "{:?}", world.jobs(batch).await);
     let ark = world.ark(report.completed[0]).await;

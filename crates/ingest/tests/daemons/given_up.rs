@@ -17,9 +17,7 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
 use super::mail::LIMIT;
-use super::world::{World, only, quick, services};
-
-const SESSION: Duration = Duration::from_secs(10);
+use super::world::{SESSION, World, only, quick, services};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_that_is_on_its_way_while_the_job_goes_on_meets_nothing_of_its_version() {

@@ -10,7 +10,7 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{World, figure, only, services};
+use super::world::{SESSION, World, figure, only, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -33,13 +33,13 @@ async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_o
     let hold = world.queue.plan_hold_store("main", "tester", "a test", Timestamp::now()).await.unwrap();
     world.queue.commit(&hold).await.unwrap();
     let all = Daemon::ALL.into_iter().filter(|daemon| *daemon != Daemon::Storing).collect::<Vec<_>>();
-    let before = world.start_anew(only(&all, Settings::default()), Duration::from_secs(10)).await;
+    let before = world.start_anew(only(&all, Settings::default()), SESSION).await;
     let (first, _) = world.deposit(file("demo")).await;
     eventually(LIMIT, "a job waits", async || world.children(storing).await.len() == 1).await;
     before.stop().await;
     // They look four times a minute: all that is done sooner, a watch has caused.
     let services = services(world.directory.path(), Settings::default()).await;
-    let daemons = world.start_with(Arc::clone(&services), Duration::from_secs(10));
+    let daemons = world.start_with(Arc::clone(&services), SESSION);
     let (second, _) = world.deposit(file("demo")).await;
     eventually(LIMIT, "both wait", async || world.children(storing).await.len() == 2).await;
     let (beside, _) = world.deposit(file("beside")).await;

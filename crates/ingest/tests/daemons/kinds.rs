@@ -5,7 +5,7 @@ use queuekeeper_queue::state::BatchState;
 use serde_json::{Value, json};
 
 use super::contents::{manifest, sha256, tar_gz, zip};
-use super::world::{World, quick};
+use super::world::{SESSION, World, quick};
 
 /// Deposits what becomes one job; the answer is its object.
 async fn completed(world: &World, say: Value) -> String {
@@ -46,7 +46,7 @@ async fn each_kind_of_package_becomes_an_object_and_later_deposits_its_next_vers
     let manifest_of_twins = manifest(ManifestProfile::SingleFileBatch, twins);
     world.origin.serve("/twins.checkm", manifest_of_twins.clone());
     world.add_profile("sibling", "");
-    let daemons = world.start_anew(quick(), std::time::Duration::from_secs(10)).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
 
     let container = |name: &str, update: bool| {
         json!({"type": "container", "filename": name, "payload_url": url(&format!("/{name}")), "localID": "obj-1",

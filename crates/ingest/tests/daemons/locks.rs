@@ -7,7 +7,7 @@ use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{World, quick};
+use super::world::{SESSION, World, quick};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -18,8 +18,8 @@ async fn a_job_whose_lock_is_deleted_again_and_again_is_completed_once() {
     let slow = OriginFault::Slow(Duration::from_millis(50));
     world.origin.fail("/a", std::iter::repeat_n(slow, 20));
     // Two processes: neither may take what the other's worker has not given up.
-    let first = world.start_anew(quick(), Duration::from_secs(10)).await;
-    let second = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let first = world.start_anew(quick(), SESSION).await;
+    let second = world.start_anew(quick(), SESSION).await;
     let url = world.origin.url("/a");
     let say = json!({"type": "file", "filename": "a.txt", "payload_url": url, "size": "100000", "localID": "locked"});
     let (batch, _) = world.deposit(say).await;

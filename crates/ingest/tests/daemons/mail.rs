@@ -16,11 +16,9 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::contents::manifest;
-use super::world::{World, quick};
+use super::world::{SESSION, World, quick};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(3);
-
-const SESSION: Duration = Duration::from_secs(10);
 
 /// Settings with a mail server, or with what else is given.
 pub(super) fn mailing(route: Route) -> Settings {

@@ -13,9 +13,7 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::mail::{LIMIT, mailing, mails, plain};
-use super::world::{World, only, quick};
-
-const SESSION: Duration = Duration::from_secs(10);
+use super::world::{SESSION, World, only, quick};
 
 impl World {
     async fn row(&self, what: &str, condition: &str) -> Value {

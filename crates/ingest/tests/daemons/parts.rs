@@ -18,9 +18,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, sha256};
-use super::world::{WAIT_LIMIT, World, only, quick};
-
-const SESSION: Duration = Duration::from_secs(10);
+use super::world::{SESSION, WAIT_LIMIT, World, only, quick};
 
 /// Settings under which a batch has three jobs at most.
 fn small() -> Settings {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::contents::manifest;
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -49,12 +49,12 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
                       "payload_url": world.origin.url("/all.checkm")});
 
     // Some jobs are there, and a batch comes, while the queue is paused.
-    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), SESSION).await;
     let (jobs, _) = world.deposit(many.clone()).await;
     eventually(LIMIT, "all jobs are created", async || world.count("pending").await == JOBS).await;
     expanding.stop().await;
     world.queue.pause(QueueName::Ingest, "tester", "a test", Timestamp::now()).await.unwrap();
-    let daemons = world.start_anew(quick(), Duration::from_secs(10)).await;
+    let daemons = world.start_anew(quick(), SESSION).await;
     let (batch, _) = world.deposit(file.clone()).await;
     world.pause_is_watched().await;
     // They look twice a second.
@@ -83,7 +83,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     daemons.stop().await;
 
     // All that is Pending becomes Held in one look: those after it are far away.
-    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(10)).await;
+    let expanding = world.start_anew(only(&[Daemon::Batch], quick()), SESSION).await;
     world.deposit(many).await;
     eventually(LIMIT, "all jobs are created", async || world.count("pending").await == JOBS).await;
     expanding.stop().await;

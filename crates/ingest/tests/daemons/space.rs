@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, zip};
-use super::world::{Daemons, World, only, quick, services};
+use super::world::{Daemons, SESSION, World, only, quick, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -47,7 +47,7 @@ async fn of_jobs_that_fit_one_at_a_time_each_passes_when_the_one_before_has_ende
     });
     world.origin.serve("/all.checkm", manifest(ManifestProfile::SingleFileBatch, rows));
     let before = [Daemon::Batch, Daemon::Pending, Daemon::Estimating];
-    let before = world.start_anew(only(&before, quick()), Duration::from_secs(10)).await;
+    let before = world.start_anew(only(&before, quick()), SESSION).await;
     let url = world.origin.url("/all.checkm");
     let say = json!({"type": "single-file-batch-manifest", "filename": "all.checkm", "payload_url": url});
     let (batch, _) = world.deposit(say).await;
@@ -68,10 +68,7 @@ async fn of_jobs_that_fit_one_at_a_time_each_passes_when_the_one_before_has_ende
     }
     let settings = with_margin(&world.services.working, needed + needed / 2, quick());
     let began = Instant::now();
-    let daemons = [
-        world.start_anew(settings.clone(), Duration::from_secs(10)).await,
-        world.start_anew(settings, Duration::from_secs(10)).await,
-    ];
+    let daemons = [world.start_anew(settings.clone(), SESSION).await, world.start_anew(settings, SESSION).await];
     let grants = format!("/queuekeeper/space/{}", world.services.working.volume());
     // When each grant was seen first and last.
     let mut seen: BTreeMap<String, (Duration, Duration)> = BTreeMap::new();
@@ -118,7 +115,7 @@ async fn start_on(world: &World, working: &str, daemons: &[Daemon]) -> Daemons {
     let of = Arc::into_inner(services(world.directory.path(), only(daemons, quick())).await).unwrap();
     let working = WorkingStorage::open(&world.directory.path().join(working)).unwrap();
     let services = Services::new(of.catalogue, of.stores, of.profiles.into_inner(), working, of.settings);
-    world.start_with(Arc::new(services), Duration::from_secs(10))
+    world.start_with(Arc::new(services), SESSION)
 }
 
 /// Starts daemons whose working storage has so many bytes, of which they may use four fifths.
@@ -126,7 +123,7 @@ async fn start_limited(world: &World, limit: &SizeLimit, settings: Settings) -> 
     let of = Arc::into_inner(services(world.directory.path(), settings).await).unwrap();
     let working = of.working.clone().limited(limit.clone());
     let services = Services::new(of.catalogue, of.stores, of.profiles.into_inner(), working, of.settings);
-    world.start_with(Arc::new(services), Duration::from_secs(10))
+    world.start_with(Arc::new(services), SESSION)
 }
 
 /// A container that is much larger than it is taken for: it needs at least 64 MiB, as any archive may.

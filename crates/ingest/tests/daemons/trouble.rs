@@ -14,7 +14,7 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::contents::manifest;
-use super::world::{World, only, quick, services};
+use super::world::{SESSION, World, only, quick, services};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -147,7 +147,7 @@ async fn a_size_is_waited_for_once_while_its_host_is_away_and_then_taken_as_unkn
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_waits_in_estimating_for_a_working_storage_that_cannot_be_read_however_long_that_takes() {
     let world = World::new().await;
-    let before = world.start_anew(only(&[Daemon::Batch, Daemon::Pending], quick()), Duration::from_secs(10)).await;
+    let before = world.start_anew(only(&[Daemon::Batch, Daemon::Pending], quick()), SESSION).await;
     world.origin.serve("/a", "content");
     let url = world.origin.url("/a");
     let (batch, _) = world.deposit(json!({"type": "file", "filename": "a", "payload_url": url, "size": "7"})).await;
@@ -162,7 +162,7 @@ async fn a_job_waits_in_estimating_for_a_working_storage_that_cannot_be_read_how
     let [working, away] = ["working", "away"].map(|name| world.directory.path().join(name));
     std::fs::rename(&working, &away).unwrap();
     std::fs::write(&working, "what a mount has left").unwrap();
-    let daemons = world.start_with(services, Duration::from_secs(10));
+    let daemons = world.start_with(services, SESSION);
     let retry = eventually_some(LIMIT, "it was tried more than once", async || {
         let (_, retry) = world.waiting(batch).await;
         (retry.attempts > 2).then_some(retry)

@@ -18,11 +18,9 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::mail::LIMIT;
-use super::world::{World, only, quick};
+use super::world::{SESSION, World, only, quick};
 
 const BY: WithdrawnNote<'static> = WithdrawnNote { who: "alice", why: "the wrong files" };
-
-const SESSION: Duration = Duration::from_secs(10);
 
 impl World {
     /// Records a deposit of alice's in the catalogue, of so many bytes.

@@ -40,6 +40,9 @@ use super::remote::{Remote, Servers};
 /// How long anything may take before the test gives up.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_mins(5);
 
+/// How long the sessions of daemons last where none is to end: a busy machine does not keep one silent for so long.
+pub(super) const SESSION: Duration = Duration::from_secs(30);
+
 pub(super) struct World {
     pub(super) server: Arc<PrivateServer>,
     pub(super) queue: Queue,
@@ -90,7 +93,7 @@ impl World {
     ) -> Self {
         show_log();
         let zookeeper = Config { acl: least(), ..config(&format!("{}{chroot}", server.connect_string())) };
-        let queue = Queue::new(zookeeper.connect().await.unwrap()).with_acl(least());
+        let queue = queue(&zookeeper).await;
         let (origin, directory) = (Origin::start().await, tempfile::tempdir_in(memory()).unwrap());
         for folder in ["working", "objects", "profiles", "deliveries"] {
             std::fs::create_dir(directory.path().join(folder)).unwrap();
@@ -133,12 +136,12 @@ impl World {
         server.stop().await.unwrap();
         change(server.directory());
         server.restart().await.unwrap();
-        self.queue = Queue::new(self.zookeeper.connect().await.unwrap());
+        self.queue = queue(&self.zookeeper).await;
     }
 
     /// Starts the daemons.
     pub(super) fn start(&self) -> Daemons {
-        self.start_with(Arc::clone(&self.services), Duration::from_secs(10))
+        self.start_with(Arc::clone(&self.services), SESSION)
     }
 
     /// Starts daemons as another process does: with nothing that those before know, and with a session of its own.
@@ -323,6 +326,13 @@ pub(super) fn quick() -> Settings {
 fn least() -> Vec<Acl> {
     let rights = Permission::CREATE | Permission::READ | Permission::WRITE | Permission::DELETE;
     vec![Acl::new(rights, AuthId::anyone())]
+}
+
+/// The queue as a test sees it, which ends where a request is not answered: with time enough on a busy machine.
+async fn queue(zookeeper: &Config) -> Queue {
+    let long = Duration::from_mins(1);
+    let client = Config { session_timeout: long, ..zookeeper.clone() }.connect().await.unwrap();
+    Queue::new(client).with_acl(least()).with_time_limit(long)
 }
 
 fn start(services: Arc<Services>, zookeeper: Config) -> Daemons {

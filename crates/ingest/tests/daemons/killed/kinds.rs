@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::super::contents::{manifest, sha256, zip};
-use super::super::world::World;
+use super::super::world::{SESSION, World};
 
 /// The id of the batch that is watched, and of one before it.
 const BATCH: Uuid = Uuid::from_u128(0xb1d);
@@ -185,7 +185,7 @@ pub(super) async fn set_up(world: &mut World, kind: DepositKind) {
 /// Daemons that nothing disturbs, with the same settings.
 async fn start(world: &World) -> super::super::world::Daemons {
     let settings = super::settings(DepositKind::File, world.directory.path());
-    world.start_anew(settings, std::time::Duration::from_secs(10)).await
+    world.start_anew(settings, SESSION).await
 }
 
 /// A deposit that is done.
