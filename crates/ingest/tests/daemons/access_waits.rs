@@ -1,17 +1,16 @@
 //! Access requests that wait: for a store that is held, and for room.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::record::Retry;
 use queuekeeper_queue::state::AccessState;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::access::{LIMIT, SMALL};
-use super::world::{SESSION, World, delivering, only, quick};
+use super::world::{SESSION, SOON, World, delivering, only, quick, watching};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_delivered_into_a_held_store_or_above_the_threshold_and_the_note_of_a_request_says_so() {
@@ -22,8 +21,8 @@ async fn nothing_is_delivered_into_a_held_store_or_above_the_threshold_and_the_n
     let hold = world.queue.plan_hold_store("out", "tester", "a test", Timestamp::now()).await.unwrap();
     world.queue.commit(&hold).await.unwrap();
     let access = |settings| only(&[Daemon::Access], delivering(settings));
-    // These look four times a minute: it is the watch that wakes them.
-    let daemons = world.start_anew(access(Settings::default()), SESSION).await;
+    // It is the watch that wakes these.
+    let daemons = world.start_anew(access(watching()), SESSION).await;
     let small = world.request(SMALL, &json!({"token": "t-1", "object": ark})).await;
     let waits = async |why: &str| {
         eventually_some(LIMIT, why, async || {
@@ -54,13 +53,13 @@ async fn nothing_is_delivered_into_a_held_store_or_above_the_threshold_and_the_n
     // A hold that ends wakes those that wait for it.
     let hold = world.queue.plan_hold_store("out", "tester", "a test", Timestamp::now()).await.unwrap();
     world.queue.commit(&hold).await.unwrap();
-    let daemons = world.start_anew(access(Settings::default()), SESSION).await;
+    let daemons = world.start_anew(access(watching()), SESSION).await;
     waits("store out is held").await;
     let release = world.queue.plan_release_store("out", None).await.unwrap();
     world.queue.commit(&release).await.unwrap();
     let released = Instant::now();
     assert_eq!(world.ended_request(SMALL, small).await.0, AccessState::Completed);
-    assert!(released.elapsed() < Duration::from_secs(10), "{:?}", released.elapsed());
+    assert!(released.elapsed() < SOON, "{:?}", released.elapsed());
     eventually(LIMIT, "the note is removed", async || world.children("/queuekeeper/retry").await.is_empty()).await;
     daemons.stop().await;
 }

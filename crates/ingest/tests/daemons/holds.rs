@@ -5,12 +5,11 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use queuekeeper_ingest::daemon::Daemon;
-use queuekeeper_ingest::settings::Settings;
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{SESSION, World, figure, only, services};
+use super::world::{SESSION, SOON, World, figure, only, services, watching};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -33,12 +32,11 @@ async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_o
     let hold = world.queue.plan_hold_store("main", "tester", "a test", Timestamp::now()).await.unwrap();
     world.queue.commit(&hold).await.unwrap();
     let all = Daemon::ALL.into_iter().filter(|daemon| *daemon != Daemon::Storing).collect::<Vec<_>>();
-    let before = world.start_anew(only(&all, Settings::default()), SESSION).await;
+    let before = world.start_anew(only(&all, watching()), SESSION).await;
     let (first, _) = world.deposit(file("demo")).await;
     eventually(LIMIT, "a job waits", async || world.children(storing).await.len() == 1).await;
     before.stop().await;
-    // They look four times a minute: all that is done sooner, a watch has caused.
-    let services = services(world.directory.path(), Settings::default()).await;
+    let services = services(world.directory.path(), watching()).await;
     let daemons = world.start_with(Arc::clone(&services), SESSION);
     let (second, _) = world.deposit(file("demo")).await;
     eventually(LIMIT, "both wait", async || world.children(storing).await.len() == 2).await;
@@ -70,7 +68,7 @@ async fn nothing_is_stored_in_a_held_store_until_it_is_released_while_the_jobs_o
         let retries = world.job(report.completed[0]).await.status().value.retry_count;
         took.push((released.elapsed(), retries, jobs));
     }
-    assert!(released.elapsed() < Duration::from_secs(10), "{took:?}");
+    assert!(released.elapsed() < SOON, "{took:?}");
     eventually(LIMIT, "none is counted", async || figure(&services, WAITING) == 0).await;
     assert!(world.queue.plan_release_store("main", Some(&seen.lock)).await.is_err());
     daemons.stop().await;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::contents::manifest;
-use super::world::{SESSION, World, only, quick};
+use super::world::{SESSION, SOON, World, only, quick, watching};
 
 const LIMIT: Duration = Duration::from_mins(5);
 
@@ -40,7 +40,7 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pending_at_once() {
-    let world = World::new().await;
+    let world = World::with(watching()).await;
     world.origin.serve("/a", "content");
     let file = json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url("/a")});
     let rows = (0..JOBS).map(|row| format!("{} | | | 7 | | f{row}.txt", world.origin.url("/a")));
@@ -63,7 +63,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     assert_eq!(world.queue.load_batch(batch).await.unwrap().check_loadable().unwrap(), BatchState::Pending);
     daemons.stop().await;
 
-    // These look four times a minute; it is the watch that wakes them.
+    // It is the watch that wakes these.
     let daemons = world.start();
     world.pause_is_watched().await;
     let unpause = world.queue.plan_unpause(QueueName::Ingest, None).await.unwrap();
@@ -74,7 +74,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
         state != BatchState::Pending && world.count("pending").await < JOBS
     })
     .await;
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     for batch in [batch, jobs] {
         let (state, report) = world.ended(batch).await;
         let jobs = world.jobs(batch).await;
@@ -93,7 +93,7 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
     }
     world.queue.hold_collection("demo", "tester", "a test", Timestamp::now()).await.unwrap();
     let daemons = world.start();
-    eventually(Duration::from_secs(12), "all jobs and batches are held", async || {
+    eventually(SOON, "all jobs and batches are held", async || {
         for batch in &batches {
             if world.queue.load_batch(*batch).await.unwrap().check_loadable().unwrap() != BatchState::Held {
                 return false;

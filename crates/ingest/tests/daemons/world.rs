@@ -40,6 +40,9 @@ use super::remote::{Remote, Servers};
 /// How long anything may take before the test gives up.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_mins(5);
 
+/// Within what time is done what nothing holds up, also on a busy machine.
+pub(super) const SOON: Duration = Duration::from_mins(1);
+
 /// How long the sessions of daemons last where none is to end: a busy machine does not keep one silent for so long.
 pub(super) const SESSION: Duration = Duration::from_secs(30);
 
@@ -320,6 +323,11 @@ pub(super) fn quick() -> Settings {
         Settings { retry_first: short, retry_most: short * 5, look_again: short * 5, ..Settings::default() };
     settings.fetch.retries = RetryPolicy { attempts: 1, within: short, first: short, most: short };
     settings
+}
+
+/// Settings under which daemons look by themselves so seldom that what is done within [`SOON`] was caused by a watch.
+pub(super) fn watching() -> Settings {
+    Settings { look_again: SOON * 5, ..Settings::default() }
 }
 
 /// What SECURITY.md says that daemons need on znodes: all but the right to change an ACL.
