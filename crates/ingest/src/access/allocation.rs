@@ -174,6 +174,9 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
+    /// What other programs write to the volume meanwhile, or remove, is less than some of these.
+    const PART: u64 = 128 * MIB;
+
     /// A store that takes so many bytes more.
     async fn store(bytes: u64) -> (tempfile::TempDir, Arc<dyn Store>, Rules) {
         let directory = tempfile::tempdir().unwrap();
@@ -185,22 +188,23 @@ mod tests {
 
     #[tokio::test]
     async fn an_archive_waits_for_the_room_of_another_process_and_fails_where_there_never_will_be_any() {
-        let (_directory, store, rules) = store(384 * MIB).await;
+        let (_directory, store, rules) = store(24 * PART).await;
         // What they share is the volume.
         let [one, other] = [UnallocatedBytes::default(), UnallocatedBytes::default()];
-        let taken = one.take(&store, rules, 256 * MIB).await.unwrap();
+        let taken = one.take(&store, rules, 16 * PART).await.unwrap();
         assert!(matches!(taken.by, By::File(_)), "{taken:?}");
         for room in [&one, &other] {
-            assert!(matches!(room.take(&store, rules, 256 * MIB).await, Err(AccessFailure::Waits(_))));
+            assert!(matches!(room.take(&store, rules, 16 * PART).await, Err(AccessFailure::Waits(_))));
         }
         assert!(matches!(other.take(&store, rules, u64::MAX).await, Err(AccessFailure::Permanent(507, _))));
         // What is written is used, and not taken any more.
-        let chunks = futures::stream::iter((0..13).map(|_| Ok(Bytes::from(vec![0; 16 << 20])))).boxed();
+        let chunk = Bytes::from(vec![0; 128 << 20]);
+        let chunks = futures::stream::iter((0..13).map(move |_| Ok(chunk.clone()))).boxed();
         let mut chunks = taken.around(chunks);
         while chunks.try_next().await.unwrap().is_some() {}
-        drop(other.take(&store, rules, 256 * MIB).await.unwrap());
+        drop(other.take(&store, rules, 16 * PART).await.unwrap());
         drop(chunks);
-        assert!(one.take(&store, rules, 256 * MIB).await.is_ok());
+        assert!(one.take(&store, rules, 16 * PART).await.is_ok());
     }
 
     #[test]

@@ -127,13 +127,6 @@ impl Connections {
         Ok(known.next().await)
     }
 
-    /// Whether the place is free of all hosts, for one that waits where no connection becomes free.
-    #[cfg(test)]
-    pub(super) fn has_place(&self) -> bool {
-        let hosts = self.0.lock();
-        hosts.values().filter_map(Weak::upgrade).all(|host| host.place.available_permits() > 0)
-    }
-
     fn host(&self, key: &Key, connections: usize) -> Arc<Host> {
         let mut hosts = self.0.lock();
         if let Some(host) = hosts.get(key).and_then(Weak::upgrade) {
@@ -186,5 +179,42 @@ impl KeptHost {
         };
         let permit = permit.expect("the semaphores are never closed");
         Connection { host: Arc::clone(host), kept: is_own.then(|| Arc::clone(&self)), _permit: permit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn where_no_connection_becomes_free_one_job_waits_and_those_that_come_meanwhile_do_not() {
+        let wait = Duration::from_secs(2);
+        let limits = HostLimits { connections: 2, wait, ..HostLimits::default() };
+        let connections = Connections::default();
+        let [first, second, third, fourth] = [(); 4].map(|()| Kept::default());
+        let connect = async |kept: &Kept| connections.connect(kept, Purpose::Content, "a:80", limits).await;
+        let [of_first, _of_second] = [connect(&first).await.unwrap(), connect(&second).await.unwrap()];
+
+        // As long as the host may be a fast one, each waits.
+        let began = Instant::now();
+        let (one, other) = join(connect(&third), connect(&fourth)).await;
+        for error in [one.unwrap_err(), other.unwrap_err()] {
+            assert!(matches!(error, FetchCause::Busy { connections: 2, .. }), "{error}");
+        }
+        assert!(began.elapsed() >= wait);
+
+        let began = Instant::now();
+        let late = async { (connect(&fourth).await.unwrap_err(), began.elapsed()) };
+        let (waited, (refused, after)) = join(connect(&third), late).await;
+        assert!(matches!(refused, FetchCause::Busy { .. }) && after.is_zero(), "{refused}, after {after:?}");
+        assert!(matches!(waited.unwrap_err(), FetchCause::Busy { .. }) && began.elapsed() >= wait);
+        // It gets the one of a job that ends.
+        let end = async {
+            tokio::time::sleep(wait / 2).await;
+            drop((of_first, first));
+        };
+        join(connect(&third), end).await.0.unwrap();
     }
 }
