@@ -17,6 +17,7 @@ use queuekeeper_queue::load::{LoadLimits, LoadOptions};
 use queuekeeper_queue::path::JobNode;
 use queuekeeper_queue::record::ExpansionNote;
 use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::proxy::Proxy;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -59,13 +60,22 @@ impl World {
             Err(error) => panic!("{error}"),
         };
         let before = next().await;
-        let daemons = self.start_anew(only(&[Daemon::Batch], quick()), Duration::from_secs(1)).await;
+        let is_done = async || self.queue.load_batch(batch).await.unwrap().state() == Some(BatchState::Reporting);
         let has_more = async || {
             let now = next().await;
-            if before.is_none() { now > Some(0) } else { now != before }
+            // Without a note none has its job, or all have.
+            if before.is_none() { now > Some(0) || now.is_none() && is_done().await } else { now != before }
         };
+        // A transaction of many jobs takes a second: what it has done is seen before the next.
+        let proxy = Proxy::start(self.server.port()).await;
+        proxy.slow(Duration::from_millis(60));
+        let settings = only(&[Daemon::Batch], quick());
+        let daemons = self.start_through(&proxy.connect_string(), settings, Duration::from_secs(6)).await;
         eventually(LONG, "more jobs are created", has_more).await;
         daemons.abort().await;
+        // What was on its way is done then, or never.
+        let is_over = async || self.children("/queuekeeper/daemons").await.is_empty();
+        eventually(LONG, "its session ends", is_over).await;
         next().await
     }
 
@@ -110,7 +120,7 @@ async fn of_a_batch_whose_expansion_is_cut_off_each_row_becomes_one_job_and_one_
     let waits = async || {
         for process in world.children("/queuekeeper/daemons").await {
             let note = world.queue.client().get_data(&format!("/queuekeeper/daemons/{process}")).await;
-            // That of the process that was ended goes with its session.
+            // It goes with its session.
             let Ok((note, _)) = note else { continue };
             if String::from_utf8(note).unwrap().contains("the others wait until this is repaired") {
                 return true;
