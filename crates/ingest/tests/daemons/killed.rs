@@ -20,6 +20,7 @@ use queuekeeper_ingest::engine;
 use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mail::settings::{MailSettings, Route};
 use queuekeeper_testkit::s3::S3Server;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::traced::{self, Trace, Traced, WriteFault};
 use queuekeeper_testkit::wait::eventually;
 use queuekeeper_zookeeper::server::Options;
@@ -53,7 +54,7 @@ const SOME: usize = 2;
 /// How many are tried at a time: most of it is waiting for the end of a session.
 const AT_A_TIME: usize = 4;
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// The shortest session that the server grants.
 const SESSION: Duration = Duration::from_secs(1);
@@ -66,7 +67,8 @@ fn settings(kind: DepositKind, directory: &Path) -> Settings {
     let (short, route) = (Duration::from_millis(100), Route::Directory(directory.join("mails")));
     let mail = MailSettings { route, lease: SESSION, retry_first: short, retry_most: short, ..MailSettings::default() };
     let mut settings = Settings { mail, ..quick() };
-    settings.cleanup.every = short;
+    // Seldom, as what it writes moves the numbers of the other writes.
+    settings.cleanup.every = short * 10;
     if kind == DepositKind::Access {
         settings = delivering(settings);
     }
@@ -117,7 +119,7 @@ impl Server {
     async fn start() -> Self {
         let options = Options { tick: Duration::from_millis(250), ..Options::default() };
         let zookeeper = Arc::new(PrivateServer::start(options).await.unwrap());
-        let client = Config::new(zookeeper.connect_string().parse().unwrap()).connect().await.unwrap();
+        let client = connect(&zookeeper.connect_string()).await;
         Self { zookeeper, client, s3: None }
     }
 
@@ -230,7 +232,8 @@ async fn undisturbed(server: &Server, kind: DepositKind) -> Arc<(Trace, End)> {
     Arc::clone(cell.get_or_init(find).await)
 }
 
-/// Tries faults at writes of a kind, and compares the end of each with one without.
+/// Tries faults at writes of a kind, and compares the end of each with one without. The answer is how many were met,
+/// and of how many.
 #[expect(clippy::print_stdout, reason = "which writes were tried is what a long run shows")]
 async fn try_all(
     server: &Server,
@@ -238,7 +241,7 @@ async fn try_all(
     name: &str,
     fault: impl Fn(usize) -> WriteFault,
     writes: impl Fn(&Trace) -> usize,
-) {
+) -> (usize, usize) {
     let began = Instant::now();
     let (trace, expected) = &*undisturbed(server, kind).await;
     let all = writes(trace);
@@ -277,7 +280,14 @@ async fn try_all(
         println!("  {times} x {at}");
     }
     assert!(differences.is_empty(), "{kind:?} {name}:\n{}", differences.join("\n"));
-    assert!(count * 2 >= chosen.len(), "{count} of {} faults were met", chosen.len());
+    (count, chosen.len())
+}
+
+/// Checks that half of all faults were met at least. A process may end before its write: of one kind alone, of which a
+/// fault or two are tried, that says nothing.
+fn check_met(met: impl IntoIterator<Item = (usize, usize)>) {
+    let (count, all) = met.into_iter().fold((0, 0), |(count, all), (met, of)| (count + met, all + of));
+    assert!(count * 2 >= all, "{count} of {all} faults were met");
 }
 
 async fn kill(server: &Server, kinds: &[DepositKind]) {
@@ -292,7 +302,7 @@ async fn try_kinds(server: &Server, kinds: &[DepositKind], name: &str, fault: fn
     // Where few are tried of each, there is little to do at a time.
     let at_a_time = if std::env::var_os(WHICH).is_some() { 1 } else { AT_A_TIME / SOME };
     let all = wanted(kinds).into_iter().map(|kind| try_all(server, kind, name, fault, |trace| trace.writes.len()));
-    stream::iter(all.collect::<Vec<_>>()).buffer_unordered(at_a_time).collect::<()>().await;
+    check_met(stream::iter(all.collect::<Vec<_>>()).buffer_unordered(at_a_time).collect::<Vec<_>>().await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -335,9 +345,10 @@ async fn with_postgresql_and_s3_as_well_it_is_when_daemons_are_stopped_and_go_on
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disk_that_is_full_at_any_write_delays_a_deposit_and_changes_nothing_of_its_end() {
-    let server = Server::start().await;
+    let (server, mut met) = (Server::start().await, Vec::new());
     for kind in wanted(&[DepositKind::File, DepositKind::Manifest, DepositKind::Update, DepositKind::Access]) {
         let files = |trace: &Trace| trace.writes.iter().filter(|write| write.is_file()).count();
-        try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await;
+        met.push(try_all(&server, kind, "full", |at| WriteFault::Full(at, FULL), files).await);
     }
+    check_met(met);
 }
