@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::contents::manifest;
 use super::world::{SESSION, World, only, quick};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(5);
 
 impl World {
     fn file(&self, path: &str) -> Value {

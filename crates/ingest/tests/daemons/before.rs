@@ -12,7 +12,7 @@ use zookeeper_client::{Acls, CreateMode};
 
 use super::world::{SESSION, World, only, quick};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(5);
 
 const ARK: &str = "ark:/99999/fk4before";
 

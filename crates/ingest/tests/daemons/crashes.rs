@@ -94,7 +94,7 @@ impl World {
 
     /// Checks that nothing is left of work that has ended.
     pub(super) async fn check_nothing_is_left(&self) {
-        assert_eq!(self.left(), Vec::<String>::new());
+        eventually(LIMIT, "no working file is left", async || self.left().is_empty()).await;
         for folder in ["expansions", "retry", "held"] {
             let path = format!("/queuekeeper/{folder}");
             eventually(LIMIT, &path, async || self.children(&path).await.is_empty()).await;
@@ -104,7 +104,8 @@ impl World {
             self.queue.client().get_data(&grants).await.is_ok_and(|(data, _)| data == br#"{"grants":{}}"#)
         })
         .await;
-        assert!(self.children("/locks/storage").await.is_empty());
+        let storage = "/locks/storage";
+        eventually(LIMIT, storage, async || self.children(storage).await.is_empty()).await;
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::world::{Daemons, SESSION, World, quick, services};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// The password, which nothing may show.
 const SECRET: &str = "very-secret";

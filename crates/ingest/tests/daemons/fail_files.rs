@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::world::{SESSION, World, only, quick, services};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// By the states that they are of, as those who wrote them for Java's daemons call them.
 const FILES: [(JobState, &str); 8] = [

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::contents::manifest;
 use super::world::{World, quick};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 /// How large each file is said to be, in bytes, and how large it is.
 const SAID: usize = 1_000;

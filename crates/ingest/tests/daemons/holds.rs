@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::world::{SESSION, SOON, World, figure, only, services, watching};
 
-const LIMIT: Duration = Duration::from_mins(5);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// How many jobs wait for a held store.
 const WAITING: &str = "merritt_daemon_store_waiting";

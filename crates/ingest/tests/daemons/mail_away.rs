@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use queuekeeper_ingest::daemon::Daemon;
+use queuekeeper_ingest::settings::Settings;
 use queuekeeper_mail::settings::{MailTls, Route, SmtpServer};
 use queuekeeper_queue::record::DaemonNote;
 use queuekeeper_queue::state::BatchState;
@@ -14,6 +15,13 @@ use serde_json::{Value, json};
 
 use super::mail::{LIMIT, mailing, mails, plain};
 use super::world::{SESSION, World, only, quick};
+
+/// The same with time for an answer: no process ends here while it has a mail.
+fn patient(route: Route) -> Settings {
+    let mut settings = mailing(route);
+    settings.mail.lease = Duration::from_mins(2);
+    settings
+}
 
 impl World {
     async fn row(&self, what: &str, condition: &str) -> Value {
@@ -30,7 +38,7 @@ async fn a_mail_waits_out_a_server_that_is_away_refuses_for_a_time_or_breaks_off
     let mut server = Smtp::start(SmtpOptions::default());
     world.add_profile("mailed", "notification: {addresses: [staff@library.example, gone@library.example]}\n");
     server.stop();
-    let mut settings = mailing(Route::Smtp(plain(&server)));
+    let mut settings = patient(Route::Smtp(plain(&server)));
     (settings.mail.noted_after, settings.mail.reply_to) = (Duration::ZERO, Some("anna@library.example".to_owned()));
     let daemons = world.start_anew(settings, SESSION).await;
     let noted = async || {
@@ -106,7 +114,7 @@ async fn nothing_is_sent_in_the_clear_or_to_a_server_that_no_authority_vouches_f
         (at(&implicit, MailTls::Implicit, &other), "certificate"),
         (at(&in_the_clear, MailTls::Implicit, &authority), ""),
     ] {
-        let daemons = world.start_anew(mailing(Route::Smtp(server)), SESSION).await;
+        let daemons = world.start_anew(patient(Route::Smtp(server)), SESSION).await;
         world.ended(batch).await;
         let sql = "SELECT error FROM outbox WHERE error IS NOT NULL";
         let error = eventually_some(LIMIT, "it is refused", async || world.sql(sql).pop()).await;
@@ -122,7 +130,7 @@ async fn nothing_is_sent_in_the_clear_or_to_a_server_that_no_authority_vouches_f
         assert!(server.check().unwrap_err().contains(expected), "{file}");
     }
     assert!(in_the_clear.received().is_empty() && implicit.received().is_empty());
-    let daemons = world.start_anew(mailing(Route::Smtp(at(&implicit, MailTls::Implicit, &authority))), SESSION).await;
+    let daemons = world.start_anew(patient(Route::Smtp(at(&implicit, MailTls::Implicit, &authority))), SESSION).await;
     let mail = mails(&implicit, 1).await.pop().unwrap();
     daemons.stop().await;
     assert_eq!((&mail["defects"], &mail["to"]), (&json!([]), &json!(["staff@library.example"])));
@@ -134,7 +142,7 @@ async fn a_mail_that_is_refused_to_all_is_given_up_with_the_servers_sentence() {
     let mut server = Smtp::start(SmtpOptions::default());
     world.add_profile("mailed", "notification: {addresses: [staff@library.example]}\n");
     server.fail(&[("DATA", 1, "554 5.7.1 it looks like spam")]);
-    let daemons = world.start_anew(mailing(Route::Smtp(plain(&server))), SESSION).await;
+    let daemons = world.start_anew(patient(Route::Smtp(plain(&server))), SESSION).await;
     world.deposit_file(&json!({})).await;
     let row = world.row("it is given up", "ended IS NOT NULL").await;
     assert!(row[0].as_str().unwrap().contains("it looks like spam"), "{row}");

@@ -1,6 +1,6 @@
 //! Deposits of more rows than a batch may have jobs.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::manifest::ManifestProfile;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, sha256};
-use super::world::{SESSION, WAIT_LIMIT, World, only, quick};
+use super::world::{SESSION, SOON, WAIT_LIMIT, World, only, quick};
 
 /// Settings under which a batch has three jobs at most.
 fn small() -> Settings {
@@ -155,7 +155,7 @@ async fn a_part_whose_files_are_gone_fetches_the_manifest_again_and_takes_no_oth
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_more_jobs_are_created_while_a_folder_has_as_many_children_as_others_can_list() {
     let world = World::with(quick()).await;
-    let few = Settings { most_children: 4, ..only(&[Daemon::Batch], quick()) };
+    let few = Settings { most_children: 4, shutdown: SOON * 5, ..only(&[Daemon::Batch], quick()) };
     world.origin.serve("/all.checkm", world.rows(5));
     let daemons = world.start_anew(few.clone(), SESSION).await;
     let first = world.deposit_manifest(Uuid::new_v4()).await;
@@ -189,7 +189,7 @@ async fn no_more_jobs_are_created_while_a_folder_has_as_many_children_as_others_
     eventually(WAIT_LIMIT, "it has its jobs", async || jobs(second).await + jobs(third).await >= 5).await;
     let began = Instant::now();
     daemons.stop().await;
-    assert!(began.elapsed() < Duration::from_secs(15), "one that waits holds up no stop: {:?}", began.elapsed());
+    assert!(began.elapsed() < SOON, "one that waits holds up no stop: {:?}", began.elapsed());
     let unbounded = Settings { java_readers: false, ..few };
     let daemons = world.start_anew(unbounded, SESSION).await;
     eventually(WAIT_LIMIT, "all have their jobs", async || jobs(second).await + jobs(third).await == 10).await;
