@@ -154,6 +154,7 @@ async fn report(catalogue: &Catalogue) {
         seq: None,
         evidence: Evidence::default(),
         wrong: Some(Wrong { findings: vec!["content_missing"], detail: "it is gone".to_owned(), observed: None }),
+        is_missing: true,
         unread: None,
     };
     let page = PageEnd { run, is_late: false, behind: None, rest: None, listed: (1, 7), alone: Vec::new() };

@@ -352,7 +352,7 @@ impl Known {
 /// What a part of a coverage is that leads to no other result than success.
 fn words(part: &str) -> &'static str {
     match part {
-        "stored" => "listed by the store",
+        "stored" => "listed by the store or found there later",
         "read" => "proven by reading",
         "provider" => "proven by the store's checksum",
         "skipped" => "skipped",

@@ -58,6 +58,8 @@ pub struct CheckedItem {
     pub evidence: Evidence,
     /// What is wrong; `None` where nothing is.
     pub wrong: Option<Wrong>,
+    /// Whether it is recorded, and not stored.
+    pub is_missing: bool,
     /// Why its content was not read, as a sentence; `None` where it was, or was not to be.
     pub unread: Option<&'static str>,
 }

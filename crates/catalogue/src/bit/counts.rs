@@ -55,7 +55,8 @@ impl Catalogue {
         Ok(counts.into_iter().filter(|count| count.result != LISTED).collect())
     }
 
-    /// How many items and bytes the store listed in the pages of a run that were checked.
+    /// How many items and bytes the store listed in the pages of a run that were checked, or had by the time of a check
+    /// of their own.
     ///
     /// # Errors
     /// When the database cannot be read.

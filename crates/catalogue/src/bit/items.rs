@@ -2,9 +2,9 @@
 
 use queuekeeper_store::Key;
 
-use super::NOTHING;
 use super::checked::{CheckedPart, PageEnd};
 use super::counts::Deltas;
+use super::{LISTED, NOTHING};
 use crate::catalogue::{Catalogue, page};
 use crate::database::Session;
 use crate::database::value::{DatabaseRow, values};
@@ -51,15 +51,19 @@ pub(super) async fn begin(session: &mut Session, page: &PageEnd) -> Result<(), E
 }
 
 /// Takes the item of a task for checked in its run. One that the store listed there and does not have any more counts
-/// as gone.
+/// as gone; one that it has, and did not have yet when it listed the others, counts as listed.
 pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part: &CheckedPart) -> Result<(), Error> {
     let (Some(run), Some(key), None) = (part.run, &subject.key, &part.page) else { return Ok(()) };
     let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 RETURNING bytes, is_listed";
     let Some(row) = session.row(sql, values![run, key]).await? else { return Ok(()) };
     let (bytes, is_listed) = session.decode(row.count(0).and_then(|bytes| Ok((bytes, row.get::<bool>(1)?))))?;
     let mut of_run = Deltas::default();
-    if is_listed && part.items.iter().any(|checked| checked.result == NOTHING) {
-        of_run.add(NOTHING, 1, bytes);
+    match part.items.first() {
+        Some(checked) if is_listed && checked.result == NOTHING => of_run.add(NOTHING, 1, bytes),
+        Some(checked) if !is_listed && checked.result != NOTHING && !checked.is_missing => {
+            of_run.add(LISTED, 1, checked.bytes);
+        }
+        _ => {}
     }
     if part.is_being_stored {
         of_run.add("being_stored", 1, bytes);

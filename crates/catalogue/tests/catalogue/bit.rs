@@ -87,6 +87,7 @@ async fn checked(world: &World, name: &str, wrong: Option<Wrong>) -> CheckedItem
         seq: records.and_then(|records| records.index).map(|index| index.seq),
         evidence: Evidence { content: Some("{\"size\":7}".to_owned()), ..Evidence::default() },
         wrong,
+        is_missing: false,
         unread: None,
     }
 }

@@ -52,6 +52,7 @@ async fn check(world: &World, store: &StoreName, item: &Item, is_wrong: bool) {
         seq: None,
         evidence: Evidence::default(),
         wrong,
+        is_missing: false,
         unread: None,
     };
     let checked = CheckedPart::of("account".to_owned(), store.clone(), vec![checked]);

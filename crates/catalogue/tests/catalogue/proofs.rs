@@ -61,6 +61,7 @@ async fn prove(catalogue: &Catalogue, (store, space): (&str, &str), keys: &[&[u8
             seq,
             evidence,
             wrong: None,
+            is_missing: false,
             unread: None,
         });
     }

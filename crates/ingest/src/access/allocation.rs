@@ -175,7 +175,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// What other programs write to the volume meanwhile, or remove, is less than some of these.
-    const PART: u64 = 128 * MIB;
+    const PART: u64 = 64 * MIB;
 
     /// A store that takes so many bytes more.
     async fn store(bytes: u64) -> (tempfile::TempDir, Arc<dyn Store>, Rules) {
@@ -198,7 +198,7 @@ mod tests {
         }
         assert!(matches!(other.take(&store, rules, u64::MAX).await, Err(AccessFailure::Permanent(507, _))));
         // What is written is used, and not taken any more.
-        let chunk = Bytes::from(vec![0; 128 << 20]);
+        let chunk = Bytes::from(vec![0; 64 << 20]);
         let chunks = futures::stream::iter((0..13).map(move |_| Ok(chunk.clone()))).boxed();
         let mut chunks = taken.around(chunks);
         while chunks.try_next().await.unwrap().is_some() {}

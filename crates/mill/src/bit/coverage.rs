@@ -35,7 +35,7 @@ impl Sum for Amount {
 /// that of its last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// What the store listed.
+    /// What the store listed, and what it had by the time of a check of its own.
     pub stored: Amount,
     /// Proven by reading.
     pub read: Amount,

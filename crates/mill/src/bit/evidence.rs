@@ -7,7 +7,7 @@ use queuekeeper_store::Item;
 use serde_json::json;
 
 use super::look::ARCHIVED;
-use super::verdict::{CheckResult, CheckVerdict, Fixity, Proof, Sighting, Sources};
+use super::verdict::{CheckResult, CheckVerdict, CopyFinding, Fixity, Proof, Sighting, Sources};
 use crate::users::CHECK;
 
 /// What the content index says; nothing of a copy that was deleted.
@@ -51,6 +51,7 @@ pub(super) fn checked(
         seq: records.and_then(|records| records.index.as_ref()).map(|index| index.seq),
         evidence,
         wrong,
+        is_missing: verdict.findings.contains(&CopyFinding::ContentMissing),
         unread: None,
     }
 }

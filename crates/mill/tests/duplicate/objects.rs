@@ -68,6 +68,7 @@ impl World {
             seq: None,
             evidence: Evidence::default(),
             wrong: Some(wrong),
+            is_missing: false,
             unread: None,
         };
         let checked = Some(CheckedPart::of("account1".to_owned(), store.clone(), vec![checked]));

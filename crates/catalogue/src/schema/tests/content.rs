@@ -255,6 +255,7 @@ async fn checked(catalogue: &Catalogue, key: Key, wrong: Option<Wrong>) -> Check
         seq: records.and_then(|records| records.index).map(|index| index.seq),
         evidence: Evidence { content: Some(format!("{{\"size\":{HUGE}}}")), ..Evidence::default() },
         wrong,
+        is_missing: false,
         unread: None,
     }
 }

@@ -139,6 +139,18 @@ on_all! {
         assert!(fields[7].starts_with("sha256:") && fields[7] != fields[9] && fields[9] == fields[10], "{row}");
     }
 
+    async fn what_is_stored_once_others_were_listed_counts_as_they_do(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        write(&world, &["a", "late"]).await;
+        world.bare[&main()].delete(&item("late"), None).await.unwrap();
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        world.put(&main(), false, &item("late"), "0123456789", "text/plain").await;
+        let stored = report(&world, &mut bit).await;
+        assert_eq!((&*stored.result, stored.is_complete), ("success", Some(true)));
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("read", 2)]));
+    }
+
     async fn what_was_not_checked_is_no_success(world: World) {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b"]).await;
