@@ -11,6 +11,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+/// What ends in time ends within this. What is still under way has a second of it; who never finishes a request head
+/// would be waited for half a minute.
+pub(crate) const IN_TIME: Duration = Duration::from_secs(15);
+
 /// A server without an image, on two ports of its own.
 pub(crate) struct Server {
     pub(crate) ports: [u16; 2],

@@ -1,10 +1,9 @@
 use std::io::Read;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::harness::Server;
+use super::harness::{IN_TIME, Server};
 
 const SAFE: [&str; 6] = [
     "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -117,7 +116,7 @@ async fn it_ends_in_time_whoever_is_still_connected_and_takes_nobody_new() {
     assert_eq!(&start, b"HTTP/1.1 200 OK");
     let ports = server.ports;
     let took = server.stop().await;
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < IN_TIME, "{took:?}");
     for port in ports {
         TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
     }
