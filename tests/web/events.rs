@@ -17,6 +17,8 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Acls, Client, CreateMode};
 
+use super::harness::IN_TIME;
+use queuekeeper_testkit::server::config;
 use queuekeeper_testkit::wait::eventually;
 
 /// Far more than anything here takes, also beside other tests.
@@ -109,17 +111,24 @@ async fn create(client: &Client, path: &str, data: &str) {
     client.create(path, data.as_bytes(), &mode).await.unwrap();
 }
 
+async fn create_failed(client: &Client, number: u32) {
+    let jid = format!("/jobs/jid{number:010}");
+    create(client, &jid, "").await;
+    let status = r#"{"status":"Failed","last_modified":"","last_successful_status":null,"retry_count":0,"message":""}"#;
+    create(client, &format!("{jid}/status"), status).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
+async fn a_change_in_zookeeper_is_awaited_and_arrives_alone() {
     let mut server = PrivateServer::start(Options::default()).await.unwrap();
-    let config = queuekeeper_zookeeper::Config::new(server.connect_string().parse().unwrap());
-    let client = config.connect().await.unwrap();
+    let connection = config(&server.connect_string());
+    let client = connection.connect().await.unwrap();
     create(&client, "/jobs", "").await;
     let writer = Writer::new();
     let store = writer.store();
     let seen = mirror::Metrics::register(&mut Registry::default());
     let shutdown = CancellationToken::new();
-    let mirror = tokio::spawn(mirror::run(Sessions::new(config), writer, seen, None, shutdown.clone()));
+    let mirror = tokio::spawn(mirror::run(Sessions::new(connection), writer, seen, None, shutdown.clone()));
     eventually(LIMIT, "the image follows the tree", async || store.freshness().is_synced()).await;
 
     let web = Web::start(store).await;
@@ -130,24 +139,28 @@ async fn a_change_in_zookeeper_arrives_within_a_second_and_alone() {
     let first = events.until("0 jobs, 0 batches").await;
     assert!(["nav", "fresh", "banner", "footer"].iter().all(|name| first.contains_key(*name)), "{first:?}");
 
-    let mut quickest = LIMIT;
     for number in 1..=5 {
         // A later subscriber gets the same, and all of it first.
         let mut late = web.stream("?page=/").await;
         late.until(", 0 batches").await;
-        let jid = format!("/jobs/jid{number:010}");
-        create(&client, &jid, "").await;
-        let status =
-            r#"{"status":"Failed","last_modified":"","last_successful_status":null,"retry_count":0,"message":""}"#;
-        create(&client, &format!("{jid}/status"), status).await;
-        let written = Instant::now();
+        create_failed(&client, number).await;
         let expected = if number == 1 { "1 job, 0 batches".to_owned() } else { format!("{number} jobs, 0 batches") };
         let news = events.until(&expected).await;
-        quickest = quickest.min(written.elapsed());
         assert!(!news.contains_key("banner"), "what has not changed is not sent: {news:?}");
         late.until(&expected).await;
     }
-    assert!(quickest < Duration::from_secs(1), "{quickest:?}");
+    // The page is rendered every 5 s anyway, and each of these changes is made just after that: what is sent before the
+    // next time was awaited. A busy machine may render it too slowly for that, but not each time.
+    for number in 6.. {
+        create_failed(&client, number).await;
+        let made = Instant::now();
+        events.until(&format!("{number} jobs, 0 batches")).await;
+        let took = made.elapsed();
+        if took < Duration::from_secs(4) {
+            break;
+        }
+        assert!(number < 15, "no change is sent before the page is rendered anyway: {took:?}");
+    }
 
     let beat = loop {
         let (event, data) = events.next().await.unwrap();
@@ -247,7 +260,7 @@ async fn streams_and_pages_are_limited_for_all_and_for_each_and_all_of_them_end_
         .await;
 
     let took = web.stop().await;
-    assert!(took < Duration::from_secs(2), "{took:?}");
+    assert!(took < IN_TIME, "{took:?}");
     for mut stream in streams {
         while stream.next().await.is_some() {}
     }
