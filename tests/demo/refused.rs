@@ -45,7 +45,7 @@ fn what_prevents_a_demo_from_starting_is_reported_in_one_line_with_its_exit_code
         "{said}"
     );
 
-    let unused = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string() };
+    let unused = format!("127.0.0.1:{}", queuekeeper_testkit::process::free_port());
     let (code, said) = refused(&["--zookeeper", &unused], |_| {});
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("refused") && said.lines().count() == 1, "{said}");

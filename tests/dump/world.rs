@@ -171,7 +171,8 @@ pub(crate) async fn with_input(arguments: &[&str], file: &Path) -> Output {
     tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
 }
 
-/// The program, with nothing of our own environment that it would heed, and nothing to read.
+/// The program, with nothing of our own environment that it would heed, nothing to read, and a session that a busy
+/// machine does not lose.
 pub(crate) fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
     for (name, _) in std::env::vars_os() {
@@ -179,7 +180,7 @@ pub(crate) fn program(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(arguments).stdin(Stdio::null());
+    command.env("QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT", "60s").args(arguments).stdin(Stdio::null());
     command
 }
 

@@ -1,10 +1,14 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use super::harness::IN_TIME;
+use super::world::LIMIT;
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::wait::eventually_some;
 
-/// The program, with nothing of our own environment that it would heed.
+/// The program, with nothing of our own environment that it would heed, and with sessions that a busy machine does not
+/// lose.
 pub(crate) fn queuekeeper(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
     for (name, _) in std::env::vars_os() {
@@ -12,7 +16,7 @@ pub(crate) fn queuekeeper(arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(arguments);
+    command.env("QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT", "60s").args(arguments);
     command
 }
 
@@ -58,8 +62,7 @@ fn what_is_wrong_on_the_command_line_is_reported_with_what_is_allowed() {
     }
     is_refused(&queuekeeper(&[]).output().unwrap(), 2, &["Usage: queuekeeper", "serve"]);
     is_refused(&queuekeeper(&["probe", "file:///etc/passwd"]).output().unwrap(), 2, &["URL", "http:// or https://"]);
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let probe = queuekeeper(&["probe", &format!("http://{nobody}/-/ready")]).output().unwrap();
+    let probe = queuekeeper(&["probe", &format!("http://127.0.0.1:{}/-/ready", free_port())]).output().unwrap();
     is_refused(&probe, 1, &["does not answer", "onnection refused"]);
     let queues = ("QUEUEKEEPER_ZOOKEEPER", "prod=zk1 stage=zk1");
     let several = queuekeeper(&["serve"]).env(queues.0, queues.1).output().unwrap();
@@ -126,9 +129,9 @@ fn it_says_what_it_is_and_what_its_exit_codes_mean() {
 #[tokio::test]
 async fn without_zookeeper_it_serves_and_says_so_and_ends_on_a_signal() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let nobody = format!("127.0.0.1:{}", free_port());
         let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
-            .args(["--zookeeper", &nobody.to_string(), "--storage.path=/"])
+            .args(["--zookeeper", &nobody, "--storage.path=/"])
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -140,8 +143,7 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_on_a_signal() {
                 break line["fields"]["address"].as_str().unwrap().to_owned();
             }
         };
-        let limit = Duration::from_secs(10);
-        let reported = eventually_some(limit, "it says why it is not ready", async || {
+        let reported = eventually_some(LIMIT, "it says why it is not ready", async || {
             let answer = reqwest::get(format!("http://{address}/-/ready")).await.unwrap();
             assert_eq!(answer.status(), 503);
             Some(answer.text().await.unwrap()).filter(|text| text.contains("connection refused"))
@@ -157,7 +159,7 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_on_a_signal() {
             ("nothing", 1, "answers 404 Not Found\n"),
         ] {
             let url = format!("http://{address}/-/{path}");
-            let probe = queuekeeper(&["probe", &url]).output().unwrap();
+            let probe = queuekeeper(&["probe", "--timeout=120", &url]).output().unwrap();
             let text = String::from_utf8([probe.stdout, probe.stderr].concat()).unwrap();
             assert!(probe.status.code() == Some(code) && text.contains(said), "{:?} {text}", probe.status);
         }
@@ -167,6 +169,6 @@ async fn without_zookeeper_it_serves_and_says_so_and_ends_on_a_signal() {
         rustix::process::kill_process(process, signal).unwrap();
         let status = tokio::task::spawn_blocking(move || child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));
-        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(asked.elapsed() < IN_TIME, "{:?}", asked.elapsed());
     }
 }

@@ -16,6 +16,7 @@ use tokio_rustls::TlsConnector;
 use super::command_line::queuekeeper;
 use super::harness::converse;
 use queuekeeper_testkit::certs::Authority;
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -44,9 +45,9 @@ impl Program {
 
     /// The same for several queues, each with its name and an equals sign.
     async fn of(queues: &[&str], arguments: &[&str]) -> Self {
-        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let queues =
-            queues.iter().flat_map(|name| ["--zookeeper".to_owned(), format!("{name}{nobody}/{}", name.len())]);
+        let nobody = free_port();
+        let of = |name: &&str| ["--zookeeper".to_owned(), format!("{name}127.0.0.1:{nobody}/{}", name.len())];
+        let queues = queues.iter().flat_map(of);
         let mut child = queuekeeper(&["serve", "--web.listen-address=127.0.0.1:0", "--log.format=json"])
             .args(queues)
             .args(arguments)
@@ -178,7 +179,7 @@ async fn a_probe_names_every_queue_that_is_not_ready() {
     let why =
         "the queue has not been read yet, not connected to ZooKeeper: no ZooKeeper server can be used: 127.0.0.1:";
     eventually(LIMIT, "both are named with the reason", async || {
-        let probe = queuekeeper(&["probe", &url]).output().unwrap();
+        let probe = queuekeeper(&["probe", "--timeout=120", &url]).output().unwrap();
         assert_eq!(probe.status.code(), Some(1), "{probe:?}");
         let (reported, error) = (String::from_utf8(probe.stdout).unwrap(), String::from_utf8(probe.stderr).unwrap());
         assert_eq!(error, format!("error: {url} answers 503 Service Unavailable\n"));
