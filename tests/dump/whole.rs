@@ -2,6 +2,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Output, Stdio};
 
 use queuekeeper_queue::dump::line::compare;
+use queuekeeper_testkit::server::{config, connect};
 use queuekeeper_testkit::tree::read_tree;
 use serde_json::{Value, json};
 
@@ -37,10 +38,7 @@ async fn what_is_dumped_and_loaded_is_the_same_tree_and_its_numbers_go_on() {
     {
         assert!(reported(&loaded).contains(part), "{part} is not in {}", reported(&loaded));
     }
-    let copy = World {
-        client: queuekeeper_zookeeper::Config::new(address.parse().unwrap()).connect().await.unwrap(),
-        address,
-    };
+    let copy = World { client: connect(&address).await, address };
     assert_eq!(copy.lasting().await, source.lasting().await);
     for (folder, prefix, next) in
         [("/jobs", "jid", 12345), ("/batches", "bid", 4), ("/access/small", "qid", 8), ("/access/large", "qid", 5)]
@@ -120,11 +118,10 @@ async fn a_load_gives_its_znodes_the_acl_that_it_was_given() {
     let loaded = queuekeeper(&arguments).await;
     assert!(loaded.status.success(), "{}", reported(&loaded));
     assert!(reported(&loaded).contains("ACLs (new znodes have that of --zookeeper.acl)"), "{}", reported(&loaded));
-    let config = Config::new(address.parse().unwrap());
-    let stranger = config.connect().await.unwrap();
+    let stranger = connect(&address).await;
     assert_eq!(stranger.get_data("/jobs").await.unwrap_err(), zookeeper_client::Error::NoAuth);
     let auth = Auth::read_file(auth.as_ref()).unwrap();
-    let client = Config { auth, ..config }.connect().await.unwrap();
+    let client = Config { auth, ..config(&address) }.connect().await.unwrap();
     let copy = World { client, address };
     assert_eq!(copy.lasting().await, source.lasting().await);
     for path in copy.lasting().await.keys() {
