@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
+use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Method, StatusCode};
 use tempfile::TempDir;
@@ -12,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
 use super::command_line::queuekeeper;
-use super::world::{ADMIN, LIMIT, World};
+use super::world::{ADMIN, LIMIT, World, once_read};
 use super::{reverse_proxy, site};
 use queuekeeper_testkit::wait::eventually;
 
@@ -83,9 +84,17 @@ impl Served {
         request.header("accept", "text/html,*/*").header("sec-fetch-site", "same-origin")
     }
 
+    async fn open(&self, at: &Url) -> (StatusCode, HeaderMap, String) {
+        let ask = async || {
+            let answer = self.ask(Method::GET, at.clone()).send().await.unwrap();
+            (answer.status(), answer.headers().clone(), answer.text().await.unwrap())
+        };
+        once_read(ask, |(_, _, text): &(StatusCode, HeaderMap, String)| text.as_str()).await
+    }
+
     async fn get(&self, path: &str) -> (StatusCode, String) {
-        let answer = self.ask(Method::GET, self.home.join(path).unwrap()).send().await.unwrap();
-        (answer.status(), answer.text().await.unwrap())
+        let (status, _, text) = self.open(&self.home.join(path).unwrap()).await;
+        (status, text)
     }
 
     /// Follows everything from the overview on, and then sends a form of each kind and follows what that leads to.
@@ -103,18 +112,16 @@ impl Served {
                 if *count > OF_A_KIND {
                     continue;
                 }
-                let answer = self.ask(Method::GET, at.clone()).send().await.unwrap();
-                let status = answer.status();
+                let (status, headers, text) = self.open(&at).await;
                 if status == StatusCode::SEE_OTHER {
                     // As the search does where there is one thing to see.
-                    let to = at.join(answer.headers()["location"].to_str().unwrap()).unwrap();
+                    let to = at.join(headers["location"].to_str().unwrap()).unwrap();
                     self.is_below(&at, &to);
                     waiting.push_back((to, at.to_string()));
                     continue;
                 }
-                let media_type = answer.headers()["content-type"].to_str().unwrap().to_owned();
+                let media_type = headers["content-type"].to_str().unwrap();
                 let (is_page, is_style) = (media_type.starts_with("text/html"), media_type.starts_with("text/css"));
-                let text = answer.text().await.unwrap();
                 // What a form has changed may have taken away what a page was about.
                 let is_there = status == StatusCode::OK || (!sent.is_empty() && is_missed(status, &text));
                 assert!(is_there, "{from} leads to {at}: {status}: {text}");

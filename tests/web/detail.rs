@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use zookeeper_client::{Acls, Client, CreateMode};
 
+use super::world::once_read;
 use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -90,11 +91,14 @@ impl World {
     }
 
     async fn get(&self, path: &str, accept: &str) -> (u16, String, String) {
-        let request = reqwest::Client::new().get(format!("{}{path}", self.base)).header("Accept", accept);
-        let answer = request.send().await.unwrap();
-        let status = answer.status().as_u16();
-        let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
-        (status, kind.unwrap_or_default(), answer.text().await.unwrap())
+        let ask = async || {
+            let request = reqwest::Client::new().get(format!("{}{path}", self.base)).header("Accept", accept);
+            let answer = request.send().await.unwrap();
+            let status = answer.status().as_u16();
+            let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+            (status, kind.unwrap_or_default(), answer.text().await.unwrap())
+        };
+        once_read(ask, |(_, _, body): &(u16, String, String)| body.as_str()).await
     }
 
     async fn page(&self, path: &str) -> String {

@@ -14,7 +14,8 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::world::{ADMIN, OPERATOR, VIEWER, World};
+use super::world::{ADMIN, OPERATOR, VIEWER, World, once_read};
+use queuekeeper_testkit::wait::eventually_some;
 
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
 pub(crate) const JSON: &str = "application/json";
@@ -163,6 +164,11 @@ impl<'a> Site<'a> {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
+        let ask = async || self.ask_once(who, method, path, headers, body).await;
+        if *method == Method::GET { once_read(ask, |answer: &Answer| answer.text.as_str()).await } else { ask().await }
+    }
+
+    async fn ask_once(&self, who: &Asker, method: &Method, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut request = self.world.http.request(method.clone(), format!("{}{path}", self.base)).timeout(LIMIT);
         if let Some(header) = &who.header {
             request = request.header(AUTHORIZATION, header);
@@ -279,7 +285,12 @@ impl Examples {
             view["id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
         };
         let pause = json!({"action": "pause", "on": "queue:accessLarge", "reason": "an example"});
-        let action = id(&site.action(admin, &[], &pause).await);
+        // The actions of a server that has just become ready may still be without a session.
+        let paused = eventually_some(LIMIT, "the queue is paused", async || {
+            Some(site.action(admin, &[], &pause).await).filter(|answer| answer.code != 503)
+        })
+        .await;
+        let action = id(&paused);
         let home = site.ask(admin, &Method::GET, "/", &[("accept", "text/html")], "").await;
         let asset = home.text.split("static/").nth(1).unwrap().split('"').next().unwrap().to_owned();
         Self { action, list: Self::freeze(site, admin).await, asset }
