@@ -103,7 +103,7 @@ async fn hostile_content_runs_nothing_breaks_no_layout_and_draws_no_report() {
     for width in [360, 1440] {
         browser.look(Look { scheme: "light", width, scripts: true }).await;
         for page in &pages {
-            browser.page.goto(&format!("{}{page}", served.base)).await.unwrap();
+            browser.open(&format!("{}{page}", served.base)).await;
             let found = browser
                 .run(
                     "return [window.owned ?? null,

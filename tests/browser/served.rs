@@ -5,7 +5,7 @@ use queuekeeper::config::{Config, Loopback};
 use queuekeeper::demo;
 use queuekeeper::server;
 use queuekeeper_queue::Queue;
-use queuekeeper_testkit::server::connect;
+use queuekeeper_testkit::server::{config, connect};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use tokio::net::TcpListener;
@@ -69,7 +69,7 @@ impl Served {
             client.create(path, b"", &CreateMode::Persistent.with_acls(Acls::anyone_all())).await.unwrap();
         }
         let base = base(&listener);
-        let mut config = Config::new(queuekeeper_zookeeper::Config::new(zookeeper.connect_string().parse().unwrap()));
+        let mut config = Config::new(config(&zookeeper.connect_string()));
         change(&mut config);
         let ended = shutdown.clone();
         let running = tokio::spawn(async move { server::serve(config, vec![listener], &ended).await.unwrap() });

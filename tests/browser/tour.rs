@@ -86,7 +86,7 @@ async fn pages(served: &Served, browser: &Browser) -> BTreeMap<String, Page> {
     })
     .await;
     while let Some(page) = found.values().find(|page| !seen.contains(&page.kind)).cloned() {
-        browser.page.goto(&page.address).await.unwrap();
+        browser.open(&page.address).await;
         for (kind, address) in links(served, browser).await {
             // The item of a confirmation may be gone; this one is always there.
             let list = if kind == "/action" { "/batches" } else { kind.trim_end_matches("/{}") };
@@ -126,7 +126,7 @@ async fn open(served: &Served, browser: &Browser, page: &Page) -> String {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     }
-    browser.page.goto(&address).await.unwrap();
+    browser.open(&address).await;
     address
 }
 
