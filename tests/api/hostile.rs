@@ -1,12 +1,13 @@
-use std::net::TcpListener;
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, PrivateServer};
 use serde_json::{Value, json};
 use zookeeper_client::{Acls, Client, CreateMode};
 
+use queuekeeper_testkit::process::free_port;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::eventually;
 
 const LIMIT: Duration = Duration::from_mins(1);
@@ -37,11 +38,11 @@ impl Drop for Served {
 impl Served {
     async fn start() -> Self {
         let zookeeper = PrivateServer::start(Options::default()).await.unwrap();
-        let client = Config::new(zookeeper.connect_string().parse().unwrap()).connect().await.unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let client = connect(&zookeeper.connect_string()).await;
+        let port = free_port();
         let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
             .args(["serve", "--zookeeper", &zookeeper.connect_string(), "--log.level", "error"])
-            .args(["--web.listen-address", &format!("127.0.0.1:{port}")])
+            .args(["--zookeeper.session-timeout", "60s", "--web.listen-address", &format!("127.0.0.1:{port}")])
             .spawn()
             .unwrap();
         let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
