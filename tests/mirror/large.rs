@@ -3,7 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -14,15 +13,17 @@ use queuekeeper_queue::id::JobId;
 use queuekeeper_queue::path::Path as QueuePath;
 use queuekeeper_queue::state::JobState;
 use queuekeeper_queue::{Queue, RepairOptions};
-use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
+use queuekeeper_zookeeper::{Config, PrivateServer};
 use tokio::time::{interval, timeout};
 use zookeeper_client::{Acls, Client, CreateMode};
 
-use super::harness::{LIMIT, Mirror, config, connect, create};
+use super::harness::{LIMIT, Mirror, config, create};
 use super::writes::{Write, folders, new_batch, new_job, play};
+use queuekeeper_testkit::process::free_port;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::tree::read_tree;
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 /// How many jobs are small. They come first, by their ids and in time: a reader learns from them what the large ones
 /// contradict.
@@ -40,6 +41,14 @@ const HEAP_MIB: u32 = 512;
 
 /// How much of our own memory may be in use at most, in MiB: far less than what was read.
 const MEMORY_MIB: u64 = 128;
+
+/// How long a session of the program may be without contact: a full collection of such a heap stops the server.
+const SESSION: &str = "60s";
+
+/// The same for a mirror of our own.
+fn patient(address: &str) -> Config {
+    Config { session_timeout: Duration::from_mins(1), ..config(address) }
+}
 
 fn large() -> std::ops::Range<u32> {
     SMALL..SMALL + LARGE
@@ -104,9 +113,9 @@ impl Drop for Served {
 
 impl Served {
     async fn start(zookeeper: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = Command::new(env!("CARGO_BIN_EXE_queuekeeper"))
-            .args(["serve", "--zookeeper", zookeeper, "--log.level", "error"])
+            .args(["serve", "--zookeeper", zookeeper, "--zookeeper.session-timeout", SESSION, "--log.level", "error"])
             .args(["--web.listen-address", &format!("127.0.0.1:{port}")])
             .stdin(Stdio::null())
             .spawn()
@@ -161,7 +170,7 @@ async fn large_values_are_read(address: String) {
     assert!(tree.values().map(|(data, _)| data.len()).sum::<usize>() > 200_000_000, "the values are large");
     drop(tree);
 
-    let mirror = Mirror::start(&address);
+    let mirror = Mirror::with(patient(&address), Some(Duration::from_millis(20)));
     mirror.is_synced().await;
     assert_eq!(jobs_in(&mirror, JobState::Pending), u64::from(SMALL + LARGE));
     mirror.is_compared_again().await;
@@ -180,11 +189,15 @@ async fn large_values_are_read(address: String) {
     assert_eq!((mirror.walks("start"), mirror.walks("reconnect")), (1, 0), "the server never let go of the connection");
     mirror.stop().await;
 
-    // The program, with a page for each of many large jobs at once.
+    // The program, with a page for each of many large jobs at once. One that the server had no time for is tried again.
     let served = Served::start(&address).await;
     let pages = large().take(40).map(|job| {
         let served = &served;
-        async move { served.get(&format!("/jobs/{}", JobId::new(job))).await }
+        let path = format!("/jobs/{}", JobId::new(job));
+        async move {
+            eventually_some(LIMIT, &path, async || Some(served.get(&path).await).filter(|(status, _)| *status != 503))
+                .await
+        }
     });
     for (status, body) in join_all(pages).await {
         assert!(status == 200 && body.contains("merritt_demo_content"), "{status}: {body}");
@@ -195,10 +208,12 @@ async fn large_values_are_read(address: String) {
 
     // And a dump, which reads in order: what comes after the small ones is not known before.
     let mut dump = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
-    dump.args(["dump", "--zookeeper", &address]).stdin(Stdio::null()).stdout(Stdio::null());
+    dump.args(["dump", "--zookeeper", &address, "--zookeeper.session-timeout", SESSION])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     let dumped = tokio::task::spawn_blocking(move || dump.status().unwrap());
-    assert!(timeout(Duration::from_mins(1), dumped).await.unwrap().unwrap().success());
-    config(&address).connect().await.expect("the server answers").get_data("/jobs").await.unwrap();
+    assert!(timeout(LIMIT, dumped).await.unwrap().unwrap().success());
+    patient(&address).connect().await.expect("the server answers").get_data("/jobs").await.unwrap();
 }
 
 /// How many jobs of one large value have an entry. Together they are 200 MB as well.
@@ -222,7 +237,7 @@ async fn entries_move(address: String) {
     }
 
     // Small values are written and read all the time, so that much is known of small ones and nothing of others.
-    let mirror = Mirror::with(config(&address), None);
+    let mirror = Mirror::with(patient(&address), None);
     mirror.is_synced().await;
     let reads = mirror.count("queuekeeper_mirror_reads_total");
     let mut ticks = interval(Duration::from_millis(8));
@@ -245,7 +260,7 @@ async fn entries_move(address: String) {
 
     // And a repair, which reads the state of every job: in order, all the large ones would follow each other.
     create(&client, "/locks/storage/ark_1", b"").await;
-    let queue = Queue::new(connect(&address).await);
+    let queue = Queue::new(connect(&address).await).with_time_limit(LIMIT);
     let now = Timestamp::now() + SignedDuration::from_hours(24);
     let action = RepairOptions { limits: &Limits::default(), now, even_if_locked: false };
     let lock = QueuePath::parse("/locks/storage/ark_1");

@@ -53,12 +53,19 @@ impl Script {
         assert_eq!(mirror.steps(), self.steps);
         let freshness = mirror.store.freshness();
         assert!(freshness.is_connected() && freshness.problem.is_none(), "{freshness:?}");
-        let events = mirror.count("queuekeeper_mirror_events_total");
-        let last = self.states.keys().next_back().unwrap() + 1;
-        self.create(client, last).await;
-        mirror.equals(client).await;
-        assert_eq!(mirror.steps(), self.steps);
-        assert!(mirror.count("queuekeeper_mirror_events_total") >= events + 8, "a job of 8 znodes was heard of");
+        for _attempt in 0..5 {
+            let (events, walks) = (mirror.count("queuekeeper_mirror_events_total"), mirror.walks("reconnect"));
+            let last = self.states.keys().next_back().unwrap() + 1;
+            self.create(client, last).await;
+            mirror.equals(client).await;
+            assert_eq!(mirror.steps(), self.steps);
+            if mirror.count("queuekeeper_mirror_events_total") >= events + 8 {
+                return;
+            }
+            // On a busy machine, a connection may be lost by itself, and then a walk finds the job.
+            assert!(mirror.walks("reconnect") > walks, "a job of 8 znodes was not heard of");
+        }
+        panic!("the connection is lost again and again");
     }
 }
 
@@ -80,36 +87,36 @@ async fn after_every_outage_the_mirror_equals_the_tree_and_hears_events_again() 
     play(&client, &new_batch("bid0000000000")).await;
     let proxy = Proxy::start(server.port()).await;
     let through =
-        Config { session_timeout: Duration::from_secs(4), ..config(&format!("{}/queue", proxy.connect_string())) };
+        Config { session_timeout: Duration::from_secs(20), ..config(&format!("{}/queue", proxy.connect_string())) };
     // Without drift checks: nothing but walks and events may repair it.
     let mirror = Mirror::with(through, None);
     mirror.is_synced().await;
-    let first_walk = mirror.store.freshness().last_walk.unwrap();
     let mut script = Script::default();
     for job in 1..=6 {
         script.create(&client, job).await;
     }
     script.is_followed(&mirror, &client).await;
-    let session = mirror.store.freshness().session;
+    let Freshness { session, last_walk, .. } = mirror.store.freshness();
 
     // Cut, while things go on; found again in the same session, if that was soon.
     let cut = Instant::now();
     proxy.cut(Newcomers::Close);
     let stale = becomes_stale(&mirror, "the cut is noticed").await;
-    assert!(!stale.is_connected() && stale.last_walk == Some(first_walk));
+    assert!(!stale.is_connected() && last_walk.is_some() && stale.last_walk == last_walk);
     assert!(mirror.store.job(JobId::new(1)).is_some(), "the old image is still shown");
     script.set(&client, 1, "Estimating").await;
     script.set(&client, 2, "Failed").await;
     script.delete(&client, 3).await;
     script.create(&client, 20).await;
     proxy.restore();
-    let is_short = cut.elapsed() < Duration::from_millis(300);
-    script.is_followed(&mirror, &client).await;
-    if is_short {
-        assert_eq!(mirror.store.freshness().session, session);
+    let found = eventually_some(LIMIT, "a connection", async || mirror.store.freshness().session).await;
+    // After a second without a connection, there may be another session.
+    if cut.elapsed() < Duration::from_millis(900) {
+        assert_eq!(Some(found), session);
     }
+    script.is_followed(&mirror, &client).await;
     assert!(mirror.walks("reconnect") >= 1 && mirror.walks("expired") == 0);
-    assert!(mirror.store.freshness().last_walk.unwrap() > first_walk);
+    assert!(mirror.store.freshness().last_walk > last_walk);
 
     // Several cuts in a row, some of them in the middle of a walk.
     for job in 30..36 {
