@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "what fails in a helper fails the test")]
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -26,12 +28,28 @@ const OPERATORS: usize = 4;
 /// The duration of the race, in seconds; longer for manual runs.
 const SECONDS: &str = "QUEUEKEEPER_TEST_RACE_SECONDS";
 
+/// How much longer it may take until there is a conflict, on a machine where little is done in that time.
+const LONGER: Duration = Duration::from_mins(5);
+
+/// How long the race goes on.
+struct Race {
+    end: Instant,
+    has_conflict: AtomicBool,
+}
+
+impl Race {
+    fn goes_on(&self) -> bool {
+        let now = Instant::now();
+        now < self.end || (!self.has_conflict.load(Ordering::Relaxed) && now < self.end + LONGER)
+    }
+}
+
 /// Takes jobs out of any state, and fails one in eight.
-async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
+async fn daemon(queue: Queue, seed: u64, race: Arc<Race>) -> u64 {
     let mut dice = StdRng::seed_from_u64(seed);
     let states: Vec<JobState> = JobState::ALL.iter().copied().filter(|state| state.success().is_some()).collect();
     let mut done = 0;
-    while Instant::now() < end {
+    while race.goes_on() {
         let state = states[dice.random_range(0..states.len())];
         let mut poll = queue.poll_jobs(state).await.unwrap();
         for _ in 0..20 {
@@ -49,10 +67,10 @@ async fn daemon(queue: Queue, seed: u64, end: Instant) -> u64 {
 }
 
 /// Reads a job and requests an action that its state allows; concurrent changes decide whether it is done.
-async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, end: Instant) -> (u64, u64) {
+async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, race: &Race) -> (u64, u64) {
     let mut dice = StdRng::seed_from_u64(seed);
     let (mut done, mut refused) = (0, 0);
-    while Instant::now() < end {
+    while race.goes_on() {
         let id = jobs[dice.random_range(0..jobs.len())];
         let job = queue.load_job(id).await.unwrap();
         let action = match job.state().unwrap() {
@@ -68,7 +86,10 @@ async fn operator(served: &Served, queue: Queue, jobs: &[JobId], seed: u64, end:
         let action = with(action, Target::Job(id), parameters).at_version(job.version());
         match served.action(action, Role::Admin, "a race").await {
             Ok(_) => done += 1,
-            Err(Refusal::Conflict { .. }) => refused += 1,
+            Err(Refusal::Conflict { .. }) => {
+                race.has_conflict.store(true, Ordering::Relaxed);
+                refused += 1;
+            }
             Err(refusal) => panic!("{refusal:?}"),
         }
     }
@@ -84,14 +105,15 @@ async fn daemons_and_operators_at_the_same_jobs_lose_none_and_double_none() {
     let jobs = world.queue.create_jobs(batch, &jobs, Timestamp::now()).await.unwrap();
 
     let end = Instant::now() + Duration::from_secs(seconds);
+    let race = Arc::new(Race { end, has_conflict: AtomicBool::new(false) });
     let mut daemons = JoinSet::new();
     for seed in 0..DAEMONS {
-        daemons.spawn(daemon(world.another().await, seed, end));
+        daemons.spawn(daemon(world.another().await, seed, Arc::clone(&race)));
     }
     let served = Served::on(world.another().await);
     let mut operators = Vec::new();
     for seed in (100..).take(OPERATORS) {
-        operators.push(operator(&served, world.another().await, &jobs, seed, end));
+        operators.push(operator(&served, world.another().await, &jobs, seed, &race));
     }
     let requested = futures::future::join_all(operators).await;
     let stepped: u64 = daemons.join_all().await.iter().sum();
