@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures::future::try_join_all;
-use queuekeeper_zookeeper::server::{Member, Options, ServerError};
+use queuekeeper_zookeeper::server::{Member, Options};
 use queuekeeper_zookeeper::{Config, PrivateServer};
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -13,13 +13,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zookeeper_client::Client;
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::proxy::Proxy;
 
 /// Generous: three servers share two cores with everything else.
-pub(super) const LIMIT: Duration = Duration::from_mins(1);
-
-/// How often an ensemble is begun: another process may take one of its ports first.
-const ATTEMPTS: u32 = 5;
+pub(super) const LIMIT: Duration = Duration::from_mins(5);
 
 pub(super) struct Cluster {
     pub(super) servers: Vec<PrivateServer>,
@@ -28,14 +26,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     pub(super) async fn start(members: usize) -> Self {
-        let mut attempts = 0;
-        let servers = loop {
-            attempts += 1;
-            match servers(members).await {
-                Ok(servers) => break servers,
-                Err(error) => assert!(attempts < ATTEMPTS, "{error}"),
-            }
-        };
+        let servers = servers(members).await;
         let mut proxies = Vec::new();
         for server in &servers {
             proxies.push(Proxy::start(server.port()).await);
@@ -62,7 +53,7 @@ impl Cluster {
     /// Waits until transactions are committed again.
     pub(super) async fn serves(&self) {
         let client = self.connect("").await;
-        tokio::time::timeout(LIMIT, client.sync("/")).await.expect("a quorum within a minute").unwrap();
+        tokio::time::timeout(LIMIT, client.sync("/")).await.expect("there is a quorum in time").unwrap();
     }
 
     pub(super) fn one(&self, rng: &mut StdRng) -> usize {
@@ -107,15 +98,11 @@ pub(super) async fn connect(address: &str) -> Client {
     }
 }
 
-async fn servers(members: usize) -> Result<Vec<PrivateServer>, ServerError> {
-    if members == 1 {
-        return Ok(vec![PrivateServer::start(Options::default()).await?]);
-    }
-    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let peers: Vec<[u16; 2]> = (0..members).map(|_| [free(), free()]).collect();
+async fn servers(members: usize) -> Vec<PrivateServer> {
+    let peers: Vec<[u16; 2]> = (0..members).map(|_| [free_port(), free_port()]).collect();
     let start = |index| {
-        let member = Some(Member { index, peers: peers.clone() });
-        PrivateServer::start(Options { member, start_limit: Duration::from_secs(30), ..Options::default() })
+        let member = (members > 1).then(|| Member { index, peers: peers.clone() });
+        PrivateServer::start(Options { member, start_limit: LIMIT, ..Options::default() })
     };
-    try_join_all((0..members).map(start)).await
+    try_join_all((0..members).map(start)).await.unwrap()
 }

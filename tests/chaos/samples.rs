@@ -15,6 +15,18 @@ pub(super) struct Holds {
     pub(super) resident_bytes: u64,
 }
 
+impl Holds {
+    /// Of each thing, what there is more of.
+    pub(super) fn or_more(self, other: Self) -> Self {
+        Self {
+            descriptors: self.descriptors.max(other.descriptors),
+            tasks: self.tasks.max(other.tasks),
+            threads: self.threads.max(other.threads),
+            resident_bytes: self.resident_bytes.max(other.resident_bytes),
+        }
+    }
+}
+
 /// Every sample of an exposition by name and labels, all as written in it.
 pub(super) struct Samples(BTreeMap<String, f64>);
 
