@@ -5,6 +5,7 @@
 mod rules {
     mod acts;
     mod api;
+    mod changes;
     mod once;
     mod refused;
     mod storms;

@@ -10,9 +10,10 @@ use queuekeeper_queue::path::{EntryName, Path};
 use queuekeeper_queue::state::JobState;
 use serde_json::json;
 
+use super::changes::{answered, changed};
 use super::world::{LIMIT, PERSISTENT, World, alert, failed_jobs, operator, resume, rules, stuck};
 use queuekeeper_testkit::tree::read_tree;
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 
 const TWENTY: &str = "mode: enforce\nselect: {max_retries: 2, limit: 20}\nbudget: {items: 20, per: 1h}\ncooldown: 1s";
 
@@ -41,10 +42,14 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     assert_eq!(keeper.outcome(failed_jobs("01")).await, "accepted");
     keeper.settled(&world).await;
     assert_eq!(world.count(&jobs, JobState::Failed).await, 10);
-    assert_eq!((keeper.counted("executed"), keeper.done()), (1, 20));
+    keeper.counts("executed", 1).await;
+    assert_eq!(keeper.done(), 20);
     // The record of each names the decision.
+    let decided = eventually_some(LIMIT, "the decision is recorded", async || {
+        keeper.records().iter().find(|record| matches!(record, Record::Decision { .. })).map(Record::id)
+    })
+    .await;
     let records = keeper.records();
-    let decided = records.iter().find(|record| matches!(record, Record::Decision { .. })).unwrap().id();
     let decisions = records.iter().filter_map(|record| match record {
         Record::Requested { decision, .. } => Some(*decision),
         _ => None,
@@ -60,20 +65,23 @@ async fn failed_jobs_are_resumed_within_the_budget_and_no_further() {
     keeper.sees(JobState::Failed, 10).await;
     assert_eq!(keeper.outcome_when_cool(failed_jobs("02")).await, "accepted");
     keeper.settled(&world).await;
-    assert_eq!((keeper.counted("budget"), keeper.done()), (1, 20));
+    keeper.counts("budget", 1).await;
+    assert_eq!(keeper.done(), 20);
     eventually(LIMIT, "the breaker is exported", async || {
         keeper.series("queuekeeper_alert_rule_breaker_open{rule=\"again\"}") == Some(1.0)
     })
     .await;
     assert_eq!(keeper.outcome(failed_jobs("03")).await, "breaker_open");
     let (actor, reason) = operator();
-    keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await.unwrap();
-    let again = keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await;
+    let reset = async || keeper.alerts.reset("again", &actor, &reason, Timestamp::now()).await;
+    changed(reset).await;
+    let again = answered(reset).await;
     assert!(matches!(again, Err(NotChanged::Already(_))), "{again:?}");
     // A reset returns no tokens to the budget.
     assert_eq!(keeper.outcome(failed_jobs("04")).await, "accepted");
     keeper.settled(&world).await;
-    assert_eq!((keeper.counted("budget"), keeper.done()), (2, 20));
+    keeper.counts("budget", 2).await;
+    assert_eq!(keeper.done(), 20);
     keeper.end().await;
 }
 
@@ -313,7 +321,8 @@ async fn an_orphan_entry_is_removed_and_held_jobs_of_a_free_collection_are_relea
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dry_run_changes_nothing_and_reports_what_it_would_have_done() {
     let world = World::new().await;
-    let dry = resume(&TWENTY.replace("enforce", "dry-run"));
+    // The alerts that come within the cooldown have some time for it.
+    let dry = resume(&TWENTY.replace("enforce", "dry-run").replace("cooldown: 1s", "cooldown: 10s"));
     let keeper = world.keeper(dry).await;
     keeper.ready(false).await;
     world.failed(30).await;

@@ -9,7 +9,11 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::world::{Keeper, World, resume};
+use super::world::{Keeper, LIMIT, World, resume};
+use queuekeeper_testkit::wait::eventually_some;
+
+/// The body of a request.
+const MOVING: &str = r#"{"reason": "moving storage"}"#;
 
 /// A server with a keeper's alerts, whose users may do everything.
 async fn served(keeper: &Keeper) -> (String, AbortOnDropHandle<()>) {
@@ -37,11 +41,25 @@ async fn a_pause_and_its_end_respond_with_the_new_state() {
         world.keeper(resume("mode: enforce\nselect: {limit: 5}\nbudget: {items: 8, per: 1h}\ncooldown: 1s")).await;
     keeper.ready(true).await;
     let (rules, _served) = served(&keeper).await;
-    let action = async |what: &str| post(&format!("{rules}/{what}"), r#"{"reason": "moving storage"}"#).await;
+    // Repeated where ZooKeeper does not answer in time.
+    let action = async |what: &str| {
+        eventually_some(LIMIT, "there is an answer", async || {
+            Some(post(&format!("{rules}/{what}"), MOVING).await).filter(|(code, _)| *code != 503)
+        })
+        .await
+    };
+    // An attempt without an answer may have done it: so it is undone before the next one.
+    let done = async |what: &str, undo: &str| loop {
+        let (code, state) = post(&format!("{rules}/{what}"), MOVING).await;
+        if code != 503 {
+            break (code, state);
+        }
+        action(undo).await;
+    };
     let is_set = async || world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some();
     // Each response has the state at once, not after the next poll of our own znodes: repeat to be certain.
     for _ in 0..5 {
-        let (code, state) = action("pause").await;
+        let (code, state) = done("pause", "unpause").await;
         assert_eq!(code, 200, "{state}");
         assert!(state["paused_since"].is_string() && is_set().await, "{state}");
         assert_eq!(state["paused_why"], "moving storage", "{state}");
@@ -50,7 +68,7 @@ async fn a_pause_and_its_end_respond_with_the_new_state() {
         let (code, problem) = action("pause").await;
         assert_eq!((code, &problem["detail"]), (409, &"Automatic actions are already paused.".into()), "{problem}");
 
-        let (code, state) = action("unpause").await;
+        let (code, state) = done("unpause", "pause").await;
         assert_eq!(code, 200, "{state}");
         assert!(state["paused_since"].is_null() && state["paused_by"].is_null() && !is_set().await, "{state}");
         let (code, problem) = action("unpause").await;

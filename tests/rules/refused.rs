@@ -8,6 +8,7 @@ use queuekeeper_queue::state::JobState;
 use serde_json::json;
 use zookeeper_client::{Acl, Acls, AuthId, CreateMode, Permission};
 
+use super::changes::{answered, changed};
 use super::world::{LIMIT, PERSISTENT, World, failed_jobs, resume};
 use queuekeeper_testkit::wait::eventually;
 
@@ -175,9 +176,8 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     assert_eq!(keeper.counted("invalid"), 0);
 
     // The pause is removed together with znodes below it.
-    put("/queuekeeper/paused", b"").await;
-    for path in ["a", "a/b", "a/b/c", "d"] {
-        put(&format!("/queuekeeper/paused/{path}"), b"").await;
+    for path in ["", "/a", "/a/b", "/a/b/c", "/d"] {
+        put(&format!("/queuekeeper/paused{path}"), b"").await;
     }
     eventually(LIMIT, "it is named", async || {
         let found = keeper.alerts.overview(Timestamp::now()).foreign;
@@ -185,7 +185,8 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
     })
     .await;
     let (actor, reason) = super::world::operator();
-    keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
+    let unpause = async || keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await;
+    changed(unpause).await;
     assert!(world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_none());
     // Unless there are too many of them: then they stay, and the fix is shown.
     put("/queuekeeper/paused", b"").await;
@@ -194,12 +195,12 @@ async fn foreign_data_in_our_znodes_is_reported_and_stops_nothing_else() {
         put(&format!("/queuekeeper/paused/{number}/child"), b"").await;
     }
     put("/queuekeeper/paused/0/child/more", b"").await;
-    let refused = keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap_err().to_string();
+    let refused = answered(unpause).await.unwrap_err().to_string();
     assert!(refused.contains("more than 100") && refused.contains("deleteall /queuekeeper/paused"), "{refused}");
     assert_eq!(world.raw.list_children("/queuekeeper/paused").await.unwrap().len(), 50, "nothing was deleted");
     world.raw.delete("/queuekeeper/paused/0/child/more", None).await.unwrap();
-    keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap();
-    let again = keeper.alerts.unpause(&actor, &reason, Timestamp::now()).await.unwrap_err().to_string();
+    changed(unpause).await;
+    let again = answered(unpause).await.unwrap_err().to_string();
     assert!(again.contains("not paused"), "{again}");
 
     // A znode without access stops all rules, and is reported.

@@ -10,6 +10,7 @@ use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 use serde_json::{Value, json};
 
+use super::changes::changed;
 use super::world::{Keeper, PERSISTENT, World, alert, operator, rules};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,7 +25,7 @@ async fn ten_thousand_alerts_do_what_one_does() {
       select: {limit: 5}
       narrow_by: [collection]
       budget: {items: 8, per: 1h}
-      cooldown: 1m
+      cooldown: 1h
 ";
     let keeper = world.keeper(rules(both)).await;
     keeper.ready(true).await;
@@ -104,7 +105,7 @@ async fn a_thousand_alerts_in_one_call_cost_as_much_as_one() {
     keeper.send(&call("Nobody", "firing")).await;
     // As many calls as the rate limit allows: nothing in them is new, and so they are counted, or refused.
     let (actor, reason) = operator();
-    keeper.alerts.pause(&actor, &reason, Timestamp::now()).await.unwrap();
+    changed(async || keeper.alerts.pause(&actor, &reason, Timestamp::now()).await).await;
     let size = || [keeper.read("").len(), keeper.read(".alerts").len()];
     let (sizes, mut unwritten) = (size(), 0);
     for number in 0..240 {
@@ -114,6 +115,8 @@ async fn a_thousand_alerts_in_one_call_cost_as_much_as_one() {
                 unwritten += received.decisions.iter().filter(|decided| decided.outcome != "accepted").count();
             }
             Err(NotReceived::Full(why)) => assert!(why.contains("too many calls"), "{why}"),
+            // ZooKeeper did not answer in time.
+            Err(NotReceived::NotSynced(_)) => {}
             Err(error) => panic!("{error}"),
         }
     }
