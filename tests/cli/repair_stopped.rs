@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use queuekeeper_catalogue::Catalogue;
 use queuekeeper_testkit::server::connect;
-use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_testkit::wire::{Cut, Point, Wire};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -20,8 +20,11 @@ use super::standalone::files;
 
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// So many that removing them takes longer than a session lasts.
+/// So many that removing them takes longer than a short session lasts.
 const FILES: usize = 4_000;
+
+/// How often it is tried to stop a repair in the middle. Where this process is held up, it is over before that.
+const ATTEMPTS: usize = 5;
 
 const ARK: &str = "ark:/99999/fk4lost";
 
@@ -30,21 +33,37 @@ fn count(folder: &Path) -> usize {
     std::fs::read_dir(folder).map_or(0, Iterator::count)
 }
 
-/// Waits until a repair has begun to remove files.
-async fn begun(folder: &Path) -> usize {
-    let before = count(folder);
-    eventually(LIMIT, "some files are removed", async || count(folder) < before).await;
-    before
+/// Makes the files that a repair removes; gives how many there are.
+fn fill(folder: &Path) -> usize {
+    std::fs::create_dir_all(folder).unwrap();
+    for number in 0..FILES {
+        std::fs::write(folder.join(format!("{number}.txt")), "x").unwrap();
+    }
+    count(folder)
 }
 
-/// Ends with this code, having printed each of these texts.
-async fn ends(child: Child, code: i32, printed: &[&str]) {
+/// Waits until a repair has begun to remove files; `false` where it ends before.
+async fn has_begun(child: &mut Child, folder: &Path, before: usize) -> bool {
+    eventually_some(LIMIT, "some files are removed", async || {
+        if count(folder) < before { Some(true) } else { child.try_wait().unwrap().map(|_ended| false) }
+    })
+    .await
+}
+
+/// The exit code, and what was written to standard error.
+async fn ended(child: Child) -> (Option<i32>, String) {
     let output = spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{text}");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// It ended with 6, having printed each of these texts, and some of the files are left.
+fn was_stopped((code, text): &(Option<i32>, String), printed: &[&str], folder: &Path, before: usize) {
+    assert_eq!(*code, Some(6), "{text}");
     for part in printed {
         assert!(text.contains(part), "{part:?} is not printed: {text}");
     }
+    let after = count(folder);
+    assert!(0 < after && after < before, "{after} of {before}");
 }
 
 async fn create(client: &Client, path: &str, data: &str) {
@@ -75,9 +94,6 @@ async fn a_repair_that_is_interrupted_or_loses_its_session_begins_no_other_write
     begin(Path::new(&objects), ARK).await;
     let left = files(&PathBuf::from(&objects)).into_iter().find(|path| path.ends_with("left.txt")).unwrap();
     let folder = left.parent().unwrap();
-    for number in 1..FILES {
-        std::fs::write(folder.join(format!("{number}.txt")), "x").unwrap();
-    }
     let repair = |zookeeper: &str, session: &str| {
         let more = ["--yes", "--abandoned-after", "0", "--config.file", &config, "--profiles", &profiles];
         let session = ["--zookeeper.session-timeout", session, "--zookeeper", zookeeper];
@@ -88,34 +104,46 @@ async fn a_repair_that_is_interrupted_or_loses_its_session_begins_no_other_write
         queuekeeper(directory.path(), &arguments).spawn().unwrap()
     };
 
-    let direct: Vec<String> = repair(&server.connect_string(), "20s");
-    let child = start(&direct);
-    let before = begun(folder).await;
-    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    ends(
-        child,
-        6,
-        &[
-            "it was interrupted; it was done in part",
-            "Left to be done:",
-            "items that no inventory names: to be removed",
-        ],
-    )
-    .await;
-    let after = count(folder);
-    assert!(0 < after && after < before, "{after} of {before}");
+    let direct: Vec<String> = repair(&server.connect_string(), "60s");
+    let mut stopped = None;
+    for _attempt in 0..ATTEMPTS {
+        let before = fill(folder);
+        let mut child = start(&direct);
+        has_begun(&mut child, folder, before).await;
+        kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        let ended = ended(child).await;
+        if ended.0 != Some(0) {
+            stopped = Some((ended, before));
+            break;
+        }
+    }
+    let (ended_by_signal, before) = stopped.expect("a repair is interrupted before it is over");
+    let left = "items that no inventory names: to be removed";
+    let printed = ["it was interrupted; it was done in part", "Left to be done:", left];
+    was_stopped(&ended_by_signal, &printed, folder, before);
 
-    let port = server.connect_string().rsplit_once(':').unwrap().1.parse().unwrap();
-    let wire = Wire::start(port).await;
-    let child = start(&repair(&wire.connect_string(), "1s"));
-    let before = begun(folder).await;
-    wire.arm(Some((Point::Unsent(1), Cut::Long)));
-    ends(child, 6, &["the session with ZooKeeper was lost", "it was done in part", "Left to be done:"]).await;
-    let after = count(folder);
-    assert!(wire.was_cut() && 0 < after && after < before, "{after} of {before}");
+    let is_free = async || client.list_children("/locks/storage").await.unwrap().is_empty();
+    let mut stopped = None;
+    // A session that is so short that a busy machine loses it by itself is followed by a longer one.
+    for attempt in 0..ATTEMPTS {
+        eventually(LIMIT, "the lock is gone", is_free).await;
+        let before = fill(folder);
+        let wire = Wire::start(server.port()).await;
+        let mut child = start(&repair(&wire.connect_string(), &format!("{}s", 1 << attempt)));
+        if has_begun(&mut child, folder, before).await {
+            wire.arm(Some((Point::Unsent(1), Cut::Long)));
+        }
+        let ended = ended(child).await;
+        if wire.was_cut() && ended.0 != Some(0) {
+            stopped = Some((ended, before));
+            break;
+        }
+    }
+    let (ended_by_cut, before) = stopped.expect("a repair is cut off before it is over");
+    let printed = ["the session with ZooKeeper was lost", "it was done in part", "Left to be done:"];
+    was_stopped(&ended_by_cut, &printed, folder, before);
 
-    eventually(LIMIT, "the lock is gone", async || client.list_children("/locks/storage").await.unwrap().is_empty())
-        .await;
+    eventually(LIMIT, "the lock is gone", is_free).await;
     let arguments: Vec<_> = direct.iter().map(String::as_str).collect();
     run(directory.path(), &arguments).await.is(0, &["items that no inventory names: removed"]);
     assert_eq!(count(folder), 0);
