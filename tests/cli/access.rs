@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::AccessState;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::eventually_some;
-use queuekeeper_zookeeper::Config;
 use reqwest::{Client, Response, StatusCode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -72,7 +72,7 @@ async fn a_requested_object_is_downloaded_by_its_link_and_a_download_goes_on_whe
     let directory = tempfile::tempdir().unwrap();
     let Stored { mut repository, data, object, folder, content } = stored(directory.path()).await;
     let servers = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
-    let queue = Queue::new(Config::new(servers.parse().unwrap()).connect().await.unwrap());
+    let queue = Queue::new(connect(&servers).await).with_time_limit(LIMIT);
     for (access, format) in [(AccessQueue::Small, "zip"), (AccessQueue::Large, "tar")] {
         let token = completed(&queue, access, &json!({"token": "t", "object": object, "format": format})).await;
         let url = token["url"].as_str().unwrap();

@@ -65,8 +65,11 @@ impl Client {
         .await;
         assert_eq!(form().await.status(), 503);
         assert_eq!(batches(&data.join("working")), before);
-        // What was recorded before that was found is no deposit that will ever be made.
-        assert_eq!((rows(open), rows(refused)), (open_before, vec![json!([1])]));
+        // What was recorded before that was found is no deposit that will ever be made. Where it is found at once,
+        // nothing is recorded.
+        assert_eq!(rows(open), open_before);
+        let refused = rows(refused);
+        assert!(refused == [json!([1])] || refused == [json!([0])], "{refused:?}");
         queue.restore();
     }
 

@@ -213,7 +213,10 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let port = free_port();
     let (web, config, audit) = (format!("127.0.0.1:{port}"), at("config.yml"), at("audit.jsonl"));
     let [working, profiles] = ["working", "profiles"].map(|name| data.join(name).display().to_string());
+    // So short that a stalled connection is given up before a request is.
+    let short = ["--zookeeper.session-timeout", "20s"];
     let serve = ["serve", "--zookeeper", &zookeeper, "--web.listen-address", &web, "--config.file", &config];
+    let serve = [&serve[..], &short].concat();
     let proxy = Proxy::start(port).await;
     let external = format!("http://{}", proxy.connect_string());
     let serve =

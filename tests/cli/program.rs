@@ -14,6 +14,9 @@ pub(crate) struct Ran {
     line: String,
 }
 
+/// A session time-out that a busy machine does not reach, as the value of its variable. A flag comes before it.
+pub(super) const SESSION: (&str, &str) = ("QUEUEKEEPER_ZOOKEEPER_SESSION_TIMEOUT", "60s");
+
 /// The program, without our own environment variables, and without a terminal.
 pub(crate) fn queuekeeper(home: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queuekeeper"));
@@ -22,7 +25,7 @@ pub(crate) fn queuekeeper(home: &Path, arguments: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.args(arguments).env_remove("XDG_STATE_HOME").env("HOME", home);
+    command.args(arguments).env_remove("XDG_STATE_HOME").env("HOME", home).env(SESSION.0, SESSION.1);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -11,6 +11,7 @@ use queuekeeper_queue::path::LockFolder;
 use queuekeeper_store::audit::Change;
 use queuekeeper_store::ocfl::{Begun, NewFile, NewVersion, Root, Start, User};
 use queuekeeper_store::{Algorithm, DirectoryStore, Hashers, Store};
+use queuekeeper_testkit::server::connect;
 use rustix::process::Signal;
 use std::sync::Arc;
 
@@ -83,9 +84,8 @@ async fn an_object_whose_writer_was_stopped_is_repaired_once_and_never_while_it_
     run(&data, &verify).await.is(1, &["the newest version is 2 in the catalogue and 1 in the inventory"]);
 
     // A job that stores the object holds its lock.
-    let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
-    let config = queuekeeper_zookeeper::Config::new(connect.parse().unwrap());
-    let queue = Queue::new(config.connect().await.unwrap());
+    let servers = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let queue = Queue::new(connect(&servers).await);
     let lock = queue.lock_object(LockFolder::Storage, &object).await.unwrap();
     run(&data, &with(&["--yes"])).await.is(3, &["is being stored", "nothing was done"]);
     queue.unlock(&lock).await.unwrap();
@@ -139,8 +139,8 @@ async fn rebuild(data: &Path, object: &str) {
     run(data, &rebuild).await.is(0, &["2 added, 0 corrected, 0 were right", "found nothing wrong"]);
     let mut repository = Repository::start(data);
     run(data, &rebuild).await.is(3, &["is used by another process; stop the repository first"]);
-    let connect = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
-    let client = zookeeper_client::Client::connect(&connect).await.unwrap();
+    let servers = std::fs::read_to_string(data.join("zookeeper.connect")).unwrap();
+    let client = connect(&servers).await;
     let (noted, _) = client.get_data("/queuekeeper/catalogue").await.unwrap();
     let catalogue = Catalogue::open(&format!("sqlite:{text}/catalogue.db")).await.unwrap();
     assert_eq!(String::from_utf8(noted).unwrap(), catalogue.id().to_string());

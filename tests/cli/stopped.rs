@@ -10,9 +10,10 @@ use queuekeeper_ingest::working::WorkingStorage;
 use queuekeeper_queue::Queue;
 use queuekeeper_queue::id::BatchId;
 use queuekeeper_queue::state::BatchState;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::eventually;
+use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
-use queuekeeper_zookeeper::{Config, PrivateServer};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 
@@ -24,18 +25,22 @@ const STATES: [&str; 6] = ["downloading", "processing", "storing", "recording", 
 /// How many deposits are made in each round.
 const DEPOSITS: usize = 12;
 
-const LONGEST: Duration = Duration::from_mins(3);
+const LONGEST: Duration = Duration::from_mins(10);
 
-/// How long a process is stopped at most: ten of its sessions, and time for another one to look at all jobs again. It
+/// After how long without contact a process has lost its session, and the others take over: so long that a busy machine
+/// does not reach it, and short enough to wait for it in each round.
+const SESSION: &str = "10s";
+
+/// How long a process is stopped at most: three of its sessions, and time for another one to look at all jobs again. It
 /// goes on even if the other one has not finished: it may have been stopped while it had SQLite's lock.
-const STOPPED: Duration = Duration::from_secs(20);
+const STOPPED: Duration = Duration::from_secs(40);
 
 /// A process of daemons, which ends with this, and its log.
 struct Daemons(Child, tempfile::NamedTempFile);
 
 impl Daemons {
     fn start(home: &Path, arguments: &[&str]) -> Self {
-        let ingest = ["ingest", "--zookeeper.session-timeout", "2s", "--web.listen-address", "127.0.0.1:0"];
+        let ingest = ["ingest", "--zookeeper.session-timeout", SESSION, "--web.listen-address", "127.0.0.1:0"];
         let mut command = queuekeeper(home, &[ingest.as_slice(), arguments].concat());
         let log = tempfile::NamedTempFile::new().unwrap();
         Self(command.stdout(Stdio::null()).stderr(log.reopen().unwrap()).spawn().unwrap(), log)
@@ -107,8 +112,8 @@ async fn what_a_process_had_begun_when_it_was_stopped_or_killed_is_done_once() {
         ["--zookeeper", &zookeeper, "--config.file", &config, "--profiles", &profiles, "--working", &working];
     let mut processes = [Daemons::start(home, &arguments), Daemons::start(home, &arguments)];
 
-    let client = Config::new(zookeeper.parse().unwrap()).connect().await.unwrap();
-    let queue = Queue::new(client.clone());
+    let client = connect(&zookeeper).await;
+    let queue = Queue::new(client.clone()).with_time_limit(LONGEST);
     let storage = WorkingStorage::open(&home.join("working")).unwrap();
     let (mut batches, mut caught) = (Vec::new(), 0);
     for (round, state) in STATES.into_iter().enumerate() {
