@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::program::queuekeeper;
 use super::world::World;
+use queuekeeper_testkit::server::shared;
 use queuekeeper_testkit::wait::eventually;
+use queuekeeper_testkit::wire::Wire;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -97,9 +99,15 @@ fn audited(world: &World) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Executes a bulk action until the outcome of an item is recorded that satisfies the condition.
-async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) -> Child {
-    let line = format!("{line} --zookeeper {}", world.address);
+/// How many changes of a bulk action are answered: then it stands still, and cannot end before it is stopped.
+const ANSWERED: usize = 100;
+
+/// Executes a bulk action until the outcome of an item is recorded that satisfies the condition. Nothing answers it any
+/// more after some of its changes.
+async fn begin(world: &World, wire: &Wire, line: &str, is_wanted: impl Fn(&Value) -> bool) -> Child {
+    wire.hold(ANSWERED);
+    let (_, chroot) = world.address.split_once('/').unwrap();
+    let line = format!("{line} --zookeeper {}/{chroot}", wire.connect_string());
     let arguments: Vec<_> = line.split(' ').chain(SURE).collect();
     let child = queuekeeper(world.home.path(), &arguments).spawn().unwrap();
     let has_some = || audited(world).iter().any(|line| line["record"] == "outcome" && is_wanted(line));
@@ -108,9 +116,9 @@ async fn begin(world: &World, line: &str, is_wanted: impl Fn(&Value) -> bool) ->
 }
 
 /// Sets the priority of all jobs of a batch.
-async fn begin_priority(world: &World, priority: u8) -> Child {
+async fn begin_priority(world: &World, wire: &Wire, priority: u8) -> Child {
     let after = format!("priority {priority}");
-    begin(world, &format!("jobs --batch 1 priority {priority}"), |line| line["after"] == after).await
+    begin(world, wire, &format!("jobs --batch 1 priority {priority}"), |line| line["after"] == after).await
 }
 
 fn kill(mut child: Child) {
@@ -126,7 +134,8 @@ async fn the_audit_trail_and_the_tree_show_what_a_killed_process_did_and_a_hangu
     let jobs = 100..100 + u32::try_from(JOBS).unwrap();
     futures::future::join_all(jobs.clone().map(|number| world.job(number, 1, "Failed", "no space"))).await;
 
-    kill(begin_priority(&world, 1).await);
+    let wire = Wire::of_changes(shared().await.port()).await;
+    kill(begin_priority(&world, &wire, 1).await);
     let lines = audited(&world);
     let (requested, outcomes): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line["record"] == "requested");
     let (mut targets, mut before) = (Vec::new(), Vec::new());
@@ -153,8 +162,9 @@ async fn the_audit_trail_and_the_tree_show_what_a_killed_process_did_and_a_hangu
     }
 
     // The next process records the unknown outcome, and SIGHUP cancels an action as Ctrl-C does.
-    let child = begin_priority(&world, 2).await;
+    let child = begin_priority(&world, &wire, 2).await;
     kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    wire.restore();
     let ended = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();
     let printed = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert!(ended.status.code() == Some(6) && printed.contains("not started"), "{ended:?}");
@@ -177,7 +187,8 @@ async fn the_data_that_a_killed_repair_has_replaced_is_in_the_audit_trail() {
         world.client.set_data(&space(number), lost(number).as_bytes(), None).await.unwrap();
     }))
     .await;
-    kill(begin(&world, "faults unloadable_job --repair", |line| line["target"].is_string()).await);
+    let wire = Wire::of_changes(shared().await.port()).await;
+    kill(begin(&world, &wire, "faults unloadable_job --repair", |line| line["target"].is_string()).await);
 
     let started: Vec<_> = audited(&world).into_iter().filter(|line| line["record"] == "started").collect();
     let mut repaired = 0;
