@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::sync::{Arc, Mutex};
 
 use queuekeeper_testkit::process::free_port;
+use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
@@ -136,8 +137,8 @@ async fn javas_storing_finds_every_file_of_a_job_where_its_manifest_says() {
     let object = at("object");
     let submit = ["submit", &object, "--profile", "demo", "--zookeeper", &zookeeper, "--working", &working];
     run(directory.path(), &submit).await.is(0, &[]);
-    let client = queuekeeper_zookeeper::Config::new(zookeeper.parse().unwrap()).connect().await.unwrap();
-    let limit = std::time::Duration::from_mins(1);
+    let client = connect(&zookeeper).await;
+    let limit = std::time::Duration::from_mins(3);
     let entry = eventually_some(limit, "the job waits for Java's daemon", async || {
         client.list_children("/jobs/states/storing").await.ok()?.pop()
     });
@@ -186,7 +187,9 @@ async fn javas_storing_finds_every_file_of_a_job_where_its_manifest_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signal_lets_transfers_of_working_files_end_and_a_second_one_does_not() {
-    const LARGE: u64 = 64 << 20;
+    /// More than the buffers of a connection take that nobody reads, and so little that it is read long before the
+    /// server gives such a connection up.
+    const LARGE: u64 = 16 << 20;
     let server = PrivateServer::start(Options::default()).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name).display().to_string();

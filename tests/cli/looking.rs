@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use queuekeeper_testkit::process::free_port;
+
 use super::program::{queuekeeper, run};
 use super::world::World;
 
@@ -130,7 +132,7 @@ async fn all_pages_of_a_list_are_shown_with_all() {
 
 #[tokio::test]
 async fn without_zookeeper_the_error_has_one_line_with_the_remedy() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let unused = format!("127.0.0.1:{}", free_port());
     let home = tempfile::tempdir().unwrap();
     for command in ["status", "jobs", "job 1", "queue", "faults", "faults --repair --yes --reason tried"] {
         let words: Vec<_> = command.split(' ').collect();

@@ -121,7 +121,7 @@ async fn a_policy_is_followed_at_once_and_what_it_ends_or_would_destroy_waits_fo
     assert_eq!(copy("before").await.as_deref(), Some("one\n"));
     command(home, "mill queues")
         .await
-        .is(1, &["The brake holds a task", "loop 1 is done", "0 of 3 workers busy", "AUDIT, DUP"]);
+        .is(1, &["The brake holds a task", "loop 1 is done", " of 3 workers busy", "AUDIT, DUP"]);
     command(home, "mill held").await.is(0, &["one in replica: 1 held", "one/theses/before", "the limit being 0"]);
     command(home, "mill spaces").await.is(0, &["one/theses  main     source", "complete"]);
     command(home, &format!("store put {content} main/theses/x.tmp")).await.is(0, &[]);

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
@@ -83,7 +84,8 @@ pub(crate) async fn send_over(proxy: &Proxy, address: &str, data: &Path, token: 
     let pack = data.parent().unwrap().join("large");
     fs::create_dir_all(pack.join("inner")).unwrap();
     fs::write(pack.join("inner/large.bin"), vec![1; usize::try_from(SIZE).unwrap()]).unwrap();
-    proxy.slow(Duration::from_millis(2));
+    // All of it would take some 20 s.
+    proxy.slow(Duration::from_millis(50));
     let (path, server) = (pack.display().to_string(), format!("http://{}", proxy.connect_string()));
     let send = ["submit", &path, "--profile", "default", "--server", &server, "--token-file", token];
     let send = [&send[..], &["--key", "one", "--wait", "-o", "json"]].concat();
@@ -125,8 +127,7 @@ async fn refused(data: &Path, path: &str, server: &str) {
     let wrong = run(data, &["submit", &file, "--profile", "default", "--server", &none]).await;
     wrong.is(1, &["is it another program?"]);
     // One that does not answer may come back, and that it is waited for is said.
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let nobody = format!("http://{nobody}");
+    let nobody = format!("http://127.0.0.1:{}", free_port());
     let mut waiting = queuekeeper(data, &["submit", &file, "--profile", "default", "--server", &nobody]);
     let mut child = waiting.spawn().unwrap();
     let said = BufReader::new(child.stderr.take().unwrap()).lines().next().unwrap().unwrap();

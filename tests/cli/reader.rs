@@ -13,6 +13,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::task::block_in_place;
 
+use super::program::SESSION;
+
 /// How long what happens by itself may take: a copy some seconds, and a loop of checks begins within a minute.
 const LIMIT: Duration = Duration::from_mins(2);
 
@@ -76,6 +78,7 @@ impl Reader {
         let built = Path::new(env!("CARGO_BIN_EXE_queuekeeper")).parent().unwrap();
         let path = format!("{}:{}", built.display(), std::env::var("PATH").unwrap());
         command.args(arguments).env("PATH", path).env("HOME", self.home()).env_remove("XDG_STATE_HOME");
+        command.env(SESSION.0, SESSION.1);
         command.envs(self.variables.iter().map(|(name, value)| (name, value))).current_dir(self.home());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         command
@@ -237,10 +240,15 @@ pub(super) fn shape(text: &str) -> Vec<String> {
     };
     let line = |line: &str| {
         let words: Vec<_> = line.split_whitespace().map(word).collect();
-        // An age or a size, as `3 s`.
-        let units = ["s", "min", "bytes", "KiB"];
-        let of_unit = |at: usize| words.get(at + 1).is_some_and(|unit| units.contains(&unit.trim_end_matches(',')));
-        let kept = words.iter().enumerate().map(|(at, word)| if of_unit(at) { ".." } else { word });
+        // An age or a size, as `3 s`. What takes a minute or longer has another unit.
+        let is_age = |unit: &str| ["s", "min"].contains(&unit);
+        let is_unit = |unit: &str| is_age(unit) || ["bytes", "KiB"].contains(&unit);
+        let bare = |at: usize| words.get(at).map(|word| word.trim_end_matches(','));
+        let kept = words.iter().enumerate().map(|(at, word)| match bare(at + 1) {
+            Some(unit) if is_unit(unit) => "..",
+            _ if bare(at).is_some_and(is_age) => "..",
+            _ => word.as_str(),
+        });
         kept.collect::<Vec<_>>().join(" ")
     };
     text.lines().map(line).filter(|line| !line.is_empty()).collect()

@@ -86,7 +86,8 @@ async fn the_part_with_a_zookeeper_of_ones_own_is_as_it_says() {
     assert!(install.starts_with("sudo apt install "), "{install}");
     let mut terminal = reader.terminal();
     let (_, printed) = terminal.run(chroot);
-    assert_eq!(printed.lines().last(), Some("Created /merritt"), "{printed}");
+    // What else it says of the new connection may come later.
+    assert!(printed.lines().any(|line| line == "Created /merritt"), "{printed}");
     terminal.follow_all(files);
     terminal.shows(checked.0, checked.1).await;
 
