@@ -107,7 +107,7 @@ pub(crate) struct ReportItem {
     /// Why it is not a success, each in a few words, what is wrong first.
     #[schema(example = json!(["3 items never reached"]))]
     pub(crate) lacks: Vec<String>,
-    /// How many items the store listed; null of an old report, as are the next three.
+    /// How many items the store listed or had later; null of an old report, as are the next three.
     pub(crate) items: Option<u64>,
     /// Their size.
     pub(crate) bytes: Option<u64>,
