@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use queuekeeper_testkit::process::{Program, free_port};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(5);
 
 struct Alertmanager {
     _program: Program,

@@ -16,7 +16,7 @@ use url::{ParseError, Url};
 use queuekeeper_testkit::wait::eventually;
 
 /// A page may need that long on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// What stands out to the right of the page, which a reader would have to scroll for.
 pub(crate) const TOO_WIDE: &str = "

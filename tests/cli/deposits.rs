@@ -224,11 +224,12 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let without = [serve.as_slice(), &["--deposits.working", &working]].concat();
     run(home, &without).await.is(2, &["--deposits.profiles"]);
     let serve = [serve.as_slice(), &["--deposits.working", &working, "--deposits.profiles", &profiles]].concat();
-    let mut child = queuekeeper(home, &serve).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let log = std::fs::File::create(at("log")).unwrap();
+    let mut child = queuekeeper(home, &serve).stderr(log).spawn().unwrap();
     let client = |token: &str| Client { address: format!("http://{web}"), token: Some(token.to_owned()) };
     let (lab, other, operator) = (client(&lab), client(&other), client(&operator));
-    let status = async || Some(reqwest::get(format!("http://{web}/-/ready")).await.ok()?.status().as_u16());
-    eventually(LONGEST, "it is ready", async || status().await == Some(200)).await;
+    let ready = async || Some(reqwest::get(format!("http://{web}/-/ready")).await.ok()?.status().as_u16());
+    eventually(LONGEST, "it is ready", async || ready().await == Some(200)).await;
 
     goes_nowhere_else(&lab, &zookeeper).await;
     let deposit = json!({"profile": "default", "filename": "e.txt", "size": 4});
@@ -288,8 +289,10 @@ async fn depositors(home: &Path, data: &Path, local: &Client) {
     let audit = std::fs::read_to_string(&audit).unwrap();
     assert!(audit.contains("\"actor\":\"lab\",\"role\":\"depositor\"") && audit.contains(id), "{audit}");
 
+    // Until then it may wait for the answer to what it has sent, which delays its end.
+    eventually(LONGEST, "it is ready again", async || ready().await == Some(200)).await;
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{}", std::fs::read_to_string(at("log")).unwrap());
 }
 
 /// Of a depositor with four objects a day and two deposits a minute.

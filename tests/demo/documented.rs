@@ -8,7 +8,7 @@ use super::program::Demo;
 use queuekeeper_testkit::documentation::{block, commands};
 use queuekeeper_testkit::wait::eventually;
 
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(10);
 
 fn bash(arguments: &[&str]) -> Command {
     let mut command = Command::new("bash");

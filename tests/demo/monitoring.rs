@@ -15,7 +15,7 @@ use queuekeeper_testkit::documentation::block;
 use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// The response of an address; `None` unless it succeeds.
 async fn get(url: &str) -> Option<Value> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::program::Demo;
 use queuekeeper_testkit::wait::eventually_some;
 
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(10);
 
 async fn get(demo: &Demo, path: &str) -> Option<Value> {
     let answer = reqwest::get(format!("{}/api/v1/{path}", demo.web)).await.ok()?;

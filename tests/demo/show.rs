@@ -18,7 +18,7 @@ use queuekeeper_testkit::server::connect;
 use queuekeeper_testkit::tree::read_tree;
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(10);
 
 /// The steps of the success path.
 const STEPS: [(&str, &str); 8] = [

@@ -77,7 +77,10 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_do_not_disturb_others() {
     let request = format!("GET {css} HTTP/1.1\r\nHost: localhost\r\n\r\n").repeat(100);
     let mut deaf = Vec::new();
     let mut slow: Vec<TcpStream> = Vec::new();
-    in_less_than(READ_LIMIT, async || {
+    // Each has the server write megabytes, so that only others' requests are measured: on a busy machine the first of
+    // them are given up before the last are connected.
+    let mut took = READ_LIMIT;
+    for _ in 0..ATTEMPTS {
         deaf.clear();
         slow.clear();
         for _ in 0..600 {
@@ -99,9 +102,14 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_do_not_disturb_others() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
+        let began = Instant::now();
         tokio::join!(ten_requests(&server), sending);
-    })
-    .await;
+        took = began.elapsed();
+        if took < READ_LIMIT / 2 {
+            break;
+        }
+    }
+    assert!(took < READ_LIMIT / 2, "{took:?}");
     assert!(server.stop().await < IN_TIME);
 }
 

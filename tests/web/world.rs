@@ -24,7 +24,7 @@ use zookeeper_client::{Acls, Client, CreateMode};
 use queuekeeper_testkit::server::config;
 use queuekeeper_testkit::wait::eventually;
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const LIMIT: Duration = Duration::from_mins(2);
 
 /// What a page of the tree says, and one of a job.
 const LATE: [&str; 2] = ["ZooKeeper did not answer in time", "ZooKeeper did not answer within 2 s"];
