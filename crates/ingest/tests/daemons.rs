@@ -34,6 +34,7 @@ mod daemons {
     mod rebuild;
     mod remote;
     mod restored;
+    mod settings;
     mod space;
     mod trouble;
     mod withdrawal;

@@ -24,7 +24,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::contents::zip;
-use super::world::{SESSION, SOON, World, delivering, quick, services, watching};
+use super::settings::{SOON, delivering, quick, watching};
+use super::world::{SESSION, World, services};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(2);
 

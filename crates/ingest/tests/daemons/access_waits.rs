@@ -10,7 +10,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::access::{LIMIT, SMALL};
-use super::world::{SESSION, SOON, World, delivering, only, quick, watching};
+use super::settings::{SOON, delivering, only, quick, watching};
+use super::world::{SESSION, World};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_delivered_into_a_held_store_or_above_the_threshold_and_the_note_of_a_request_says_so() {

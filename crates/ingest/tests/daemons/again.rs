@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::manifest;
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

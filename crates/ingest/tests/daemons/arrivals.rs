@@ -9,7 +9,8 @@ use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{WAIT_LIMIT, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{WAIT_LIMIT, World};
 
 /// How long nothing wakes a daemon but an arrival.
 const HOUR: Duration = Duration::from_hours(1);

@@ -15,7 +15,8 @@ use queuekeeper_testkit::postgres::Postgres;
 use queuekeeper_testkit::s3::{Effect, Fault, Privileges, S3Server, Settings};
 use queuekeeper_testkit::wait::{eventually, eventually_some};
 
-use super::world::{SESSION, World, quick, services};
+use super::settings::quick;
+use super::world::{SESSION, World, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

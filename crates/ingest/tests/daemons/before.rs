@@ -10,7 +10,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 use zookeeper_client::{Acls, CreateMode};
 
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

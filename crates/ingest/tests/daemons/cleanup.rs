@@ -20,7 +20,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::mail::{LIMIT, mailing};
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 /// The directory of a job that is gone.
 const JOB: &str = "jid-00000000-0000-0000-0000-000000000001";

@@ -11,7 +11,8 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 
 use super::contents::{manifest, sha256, tar_gz, zip};
-use super::world::{World, quick};
+use super::settings::quick;
+use super::world::World;
 
 const JOBS: usize = 30;
 

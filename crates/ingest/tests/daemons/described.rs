@@ -21,7 +21,8 @@ use uuid::Uuid;
 
 use super::contents::{manifest, zip};
 use super::mail::{LIMIT, mailing, mails, plain};
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 async fn text(stored: &Snapshot, version: u32, path: &str) -> String {
     let content = stored.open(version, path).await.unwrap();

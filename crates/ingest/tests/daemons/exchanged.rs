@@ -26,7 +26,8 @@ use uuid::Uuid;
 
 use super::contents::manifest;
 use super::java::{Java, JavaJob};
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 const LIMIT: Duration = Duration::from_mins(3);
 

@@ -24,7 +24,8 @@ use tokio::runtime::Handle;
 use zookeeper_client::{Acls, CreateMode, Error};
 
 use super::contents::manifest;
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 const ROWS: usize = 1_500;
 

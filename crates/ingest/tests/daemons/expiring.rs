@@ -14,7 +14,8 @@ use queuekeeper_zookeeper::PrivateServer;
 use queuekeeper_zookeeper::server::Options;
 
 use super::crashes::{Random, number};
-use super::world::{World, quick};
+use super::settings::quick;
+use super::world::World;
 
 /// How many jobs there are where nothing else is said.
 const JOBS: u64 = 150;

@@ -9,7 +9,8 @@ use queuekeeper_testkit::wait::eventually_some;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use super::world::{Daemons, SESSION, World, quick, services};
+use super::settings::quick;
+use super::world::{Daemons, SESSION, World, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

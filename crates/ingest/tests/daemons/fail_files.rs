@@ -10,7 +10,8 @@ use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_testkit::wait::eventually;
 use serde_json::{Value, json};
 
-use super::world::{SESSION, World, only, quick, services};
+use super::settings::{only, quick};
+use super::world::{SESSION, World, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

@@ -14,7 +14,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::contents::zip;
-use super::world::{SESSION, WAIT_LIMIT, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, WAIT_LIMIT, World};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_an_object_with_an_identifier_an_inventory_row_and_a_report() {

@@ -17,7 +17,8 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
 use super::mail::LIMIT;
-use super::world::{SESSION, World, only, quick, services};
+use super::settings::{only, quick};
+use super::world::{SESSION, World, services};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_removal_that_is_on_its_way_while_the_job_goes_on_meets_nothing_of_its_version() {

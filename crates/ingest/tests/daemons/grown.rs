@@ -10,7 +10,8 @@ use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
 use super::contents::manifest;
-use super::world::{World, quick};
+use super::settings::quick;
+use super::world::World;
 
 const LIMIT: Duration = Duration::from_mins(5);
 

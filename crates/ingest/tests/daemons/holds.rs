@@ -9,7 +9,8 @@ use queuekeeper_queue::state::BatchState;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{SESSION, SOON, World, figure, only, services, watching};
+use super::settings::{SOON, only, watching};
+use super::world::{SESSION, World, figure, services};
 
 const LIMIT: Duration = Duration::from_mins(10);
 

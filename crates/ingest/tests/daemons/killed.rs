@@ -34,7 +34,8 @@ mod kinds;
 mod stopped;
 
 use super::remote::Remote;
-use super::world::{World, delivering, quick, services};
+use super::settings::{delivering, quick};
+use super::world::{World, services};
 use end::End;
 pub(super) use kinds::DepositKind;
 

@@ -5,7 +5,8 @@ use queuekeeper_queue::state::BatchState;
 use serde_json::{Value, json};
 
 use super::contents::{manifest, sha256, tar_gz, zip};
-use super::world::{SESSION, World, quick};
+use super::settings::quick;
+use super::world::{SESSION, World};
 
 /// Deposits what becomes one job; the answer is its object.
 async fn completed(world: &World, say: Value) -> String {

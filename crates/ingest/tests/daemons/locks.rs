@@ -7,7 +7,8 @@ use queuekeeper_testkit::origin::OriginFault;
 use queuekeeper_testkit::wait::eventually;
 use serde_json::json;
 
-use super::world::{SESSION, World, quick};
+use super::settings::quick;
+use super::world::{SESSION, World};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

@@ -16,7 +16,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::contents::manifest;
-use super::world::{SESSION, World, quick};
+use super::settings::quick;
+use super::world::{SESSION, World};
 
 pub(super) const LIMIT: Duration = Duration::from_mins(3);
 

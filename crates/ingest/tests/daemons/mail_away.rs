@@ -14,7 +14,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::{Value, json};
 
 use super::mail::{LIMIT, mailing, mails, plain};
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 /// The same with time for an answer: no process ends here while it has a mail.
 fn patient(route: Route) -> Settings {

@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, sha256};
-use super::world::{SESSION, SOON, WAIT_LIMIT, World, only, quick};
+use super::settings::{SOON, only, quick};
+use super::world::{SESSION, WAIT_LIMIT, World};
 
 /// Settings under which a batch has three jobs at most.
 fn small() -> Settings {

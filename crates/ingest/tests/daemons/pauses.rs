@@ -14,7 +14,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::contents::manifest;
-use super::world::{SESSION, SOON, World, only, quick, watching};
+use super::settings::{SOON, only, quick, watching};
+use super::world::{SESSION, World};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

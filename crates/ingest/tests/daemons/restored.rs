@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use super::contents::manifest;
 use super::mail::mailing;
-use super::world::{World, only};
+use super::settings::only;
+use super::world::World;
 
 const LIMIT: Duration = Duration::from_mins(5);
 

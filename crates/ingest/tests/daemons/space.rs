@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::contents::{manifest, zip};
-use super::world::{Daemons, SESSION, World, only, quick, services};
+use super::settings::{only, quick};
+use super::world::{Daemons, SESSION, World, services};
 
 const LIMIT: Duration = Duration::from_mins(5);
 

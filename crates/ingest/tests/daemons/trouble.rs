@@ -15,7 +15,8 @@ use queuekeeper_testkit::wait::{eventually, eventually_some};
 use serde_json::json;
 
 use super::contents::manifest;
-use super::world::{SESSION, World, only, quick, services};
+use super::settings::{only, quick};
+use super::world::{SESSION, World, services};
 
 const LIMIT: Duration = Duration::from_mins(3);
 

@@ -18,7 +18,8 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::mail::LIMIT;
-use super::world::{SESSION, World, only, quick};
+use super::settings::{only, quick};
+use super::world::{SESSION, World};
 
 const BY: WithdrawnNote<'static> = WithdrawnNote { who: "alice", why: "the wrong files" };
 

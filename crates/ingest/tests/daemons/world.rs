@@ -10,8 +10,6 @@ use jiff::Timestamp;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 use queuekeeper_catalogue::Catalogue;
-use queuekeeper_ingest::access::AccessSettings;
-use queuekeeper_ingest::daemon::Daemon;
 use queuekeeper_ingest::engine;
 use queuekeeper_ingest::profile::Profiles;
 use queuekeeper_ingest::services::Services;
@@ -21,7 +19,6 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::state::BatchState;
 use queuekeeper_queue::{BatchReport, Job, Queue};
 use queuekeeper_store::ocfl::{Object, Root, Snapshot};
-use queuekeeper_store::retry::RetryPolicy;
 use queuekeeper_store::{DirectoryStore, Store, StoreName};
 use queuekeeper_testkit::origin::Origin;
 use queuekeeper_testkit::server::config;
@@ -39,9 +36,6 @@ use super::remote::{Remote, Servers};
 
 /// How long anything may take before the test gives up.
 pub(super) const WAIT_LIMIT: Duration = Duration::from_mins(5);
-
-/// Within what time is done what nothing holds up, also on a busy machine.
-pub(super) const SOON: Duration = Duration::from_mins(1);
 
 /// How long the sessions of daemons last where none is to end: a busy machine does not keep one silent for so long.
 pub(super) const SESSION: Duration = Duration::from_secs(30);
@@ -316,20 +310,6 @@ pub(super) fn figure(services: &Services, name: &str) -> u64 {
     value.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// Settings with short pauses.
-pub(super) fn quick() -> Settings {
-    let short = Duration::from_millis(100);
-    let mut settings =
-        Settings { retry_first: short, retry_most: short * 5, look_again: short * 5, ..Settings::default() };
-    settings.fetch.retries = RetryPolicy { attempts: 1, within: short, first: short, most: short };
-    settings
-}
-
-/// Settings under which daemons look by themselves so seldom that what is done within [`SOON`] was caused by a watch.
-pub(super) fn watching() -> Settings {
-    Settings { look_again: SOON * 5, ..Settings::default() }
-}
-
 /// What SECURITY.md says that daemons need on znodes: all but the right to change an ACL.
 fn least() -> Vec<Acl> {
     let rights = Permission::CREATE | Permission::READ | Permission::WRITE | Permission::DELETE;
@@ -347,26 +327,6 @@ fn start(services: Arc<Services>, zookeeper: Config) -> Daemons {
     let (stop, stopping) = watch::channel(false);
     let task = tokio::spawn(async move { engine::run(services, zookeeper, stopping).await.unwrap() });
     Daemons { stop, task }
-}
-
-/// The same with a store to deliver to.
-pub(super) fn delivering(settings: Settings) -> Settings {
-    let access = AccessSettings {
-        store: "out".parse().unwrap(),
-        space: "access".parse().unwrap(),
-        node: 7001,
-        url: "http://host/".to_owned(),
-        is_presigned: false,
-        lifetime: Duration::from_hours(1),
-        small: 1 << 30,
-    };
-    Settings { access: Some(access), ..settings }
-}
-
-/// The same with these daemons only.
-pub(super) fn only(daemons: &[Daemon], mut settings: Settings) -> Settings {
-    settings.workers.retain(|daemon, _| daemons.contains(daemon));
-    settings
 }
 
 /// The store of this name of the world that lies in a directory: a folder of it, where it is none of a server.
