@@ -103,7 +103,8 @@ async fn deposit(demo: &Demo) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_rots_in_a_demo_is_found_and_repaired_from_the_other_one() {
-    let mut demo = Demo::start(&["--jobs", "50", "--rate", "20"]);
+    // At a rate at which the mill of a busy machine keeps up with the copies of what is deposited.
+    let mut demo = Demo::start(&["--jobs", "50", "--rate", "6"]);
     let open = async || Some(demo.get("/api/v1/mill/errors").await?["errors"].as_array()?.clone());
     let found = async || open().await?.first().cloned();
     let found = eventually_some(LIMIT, "a byte of a copy rots, and is found", found).await;
