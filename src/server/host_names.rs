@@ -119,13 +119,14 @@ mod tests {
         assert_eq!(names.named(sockets[0]), "10.0.0.5:1");
         let look_up = async || names.look_up(sockets.iter().map(SocketAddr::ip)).await;
         // What takes longer than a round is looked up again in the next.
-        while names.known.lock().len() < 4 {
+        let are_known = async || {
             look_up().await;
-        }
+            names.known.lock().len() == 4
+        };
+        eventually(Duration::from_secs(30), "one for each address that is not the loopback", are_known).await;
         let lookups = LOOKUPS.load(Ordering::Relaxed);
         look_up().await;
         assert_eq!(LOOKUPS.load(Ordering::Relaxed), lookups, "what is known is not looked up");
-        assert_eq!(names.known.lock().len(), 4, "one for each address that is not the loopback");
         let named = sockets.map(|socket| names.named(socket));
         assert_eq!(
             named,
