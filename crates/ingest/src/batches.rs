@@ -49,13 +49,13 @@ struct Delay {
 /// Creates the jobs of batches, until it is dropped.
 pub(crate) async fn expand(session: Arc<Session>) {
     let delayed = Arc::new(Delayed::default());
-    let (mut acquired, mut looked_at_all) = (BTreeSet::new(), None);
+    let (mut past, mut looked_at_all) = (BTreeSet::new(), None);
     let look_again = session.services.settings.look_again;
     loop {
         // A new batch wakes this, and those before it are not read again for that.
         let is_time = looked_at_all.is_none_or(|at: Instant| at.elapsed() >= look_again);
         if is_time {
-            acquired.clear();
+            past.clear();
             looked_at_all = Some(Instant::now());
         }
         if is_time && session.may_take(Daemon::Batch) {
@@ -73,7 +73,7 @@ pub(crate) async fn expand(session: Arc<Session>) {
         let mut is_retried = false;
         for due in begun.into_iter().chain([Due::Jobs]) {
             if session.may_take(Daemon::Batch)
-                && let Err(error) = poll(&session, due, &delayed, &mut acquired).await
+                && let Err(error) = poll(&session, due, &delayed, &mut past).await
             {
                 warn!(%error, "cannot acquire batches");
                 is_retried |= error.may_be_retried();
@@ -87,12 +87,12 @@ pub(crate) async fn expand(session: Arc<Session>) {
     }
 }
 
-/// Takes what is due; `acquired` are the batches that are not looked at for their jobs, to which it adds what it finds.
+/// Takes what is due; `past` are the batches that are not looked at for their jobs, to which it adds what it finds.
 async fn poll(
     session: &Arc<Session>,
     due: Due,
     delayed: &Arc<Delayed>,
-    acquired: &mut BTreeSet<BatchId>,
+    past: &mut BTreeSet<BatchId>,
 ) -> Result<(), Error> {
     let Some(workers) = session.workers(Daemon::Batch) else { return Ok(()) };
     let mut poll = session.queue.poll_batches(due).await?.expanded();
@@ -109,7 +109,7 @@ async fn poll(
     poll.retain(|batch| delayed.lock().get(&batch).is_none_or(|delay| delay.not_before <= now()));
     if due == Due::Jobs {
         session.has_listed(Daemon::Batch, listed.len());
-        poll.retain(|batch| !acquired.contains(&batch));
+        poll.retain(|batch| !past.contains(&batch));
     }
     loop {
         let Ok(permit) = Arc::clone(&workers).acquire_owned().await else { return Ok(()) };
@@ -117,9 +117,9 @@ async fn poll(
             return Ok(());
         }
         let next = poll.next_if(now(), |batch| is_here(session, batch)).await;
-        acquired.extend(poll.acquired.drain(..));
+        past.extend(poll.past.drain(..));
         let Some(batch) = next? else { return Ok(()) };
-        acquired.insert(batch.batch.id);
+        past.insert(batch.batch.id);
         let (session, delayed) = (Arc::clone(session), Arc::clone(delayed));
         Arc::clone(&session).spawn(async move {
             work(&session, batch, &delayed).await;

@@ -1,18 +1,18 @@
 //! The next batch to be acquired, or to be reported.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
 use super::{LockOutcome, SkipReason, SkippedItem, Window, was_quicker};
-use crate::batch::{Batch, LockedBatch};
+use crate::batch::{Batch, LockedBatch, check_status};
 use crate::error::Error;
-use crate::handle::{Queue, Read};
+use crate::handle::{Found, Queue, Read};
 use crate::id::BatchId;
 use crate::item::ItemChange;
 use crate::lock::{Claim, ClaimOutcome, Lock, Pause, PendingChange};
 use crate::path::{self, BatchNode, LockFolder, Path};
-use crate::record::ExpansionNote;
+use crate::record::{ExpansionNote, ItemStatus};
 use crate::state::{Authority, BatchState, State};
 use crate::transaction::Transaction;
 
@@ -39,12 +39,14 @@ pub struct BatchPoll {
     window: Window<BatchId>,
     /// What was read of the window last, in reverse.
     read: Vec<(Batch, BatchState)>,
+    /// Whether batches that nothing is due for are still to be left out.
+    has_idle: bool,
     is_expanded: bool,
     held_collections: BTreeSet<String>,
     /// Batches that were set Held, since their collection is held.
     pub held: Vec<BatchId>,
-    /// Batches that were acquired before: they are not due for their jobs any more.
-    pub acquired: Vec<BatchId>,
+    /// Batches that are not due for their jobs any more: they were acquired before, or have ended.
+    pub past: Vec<BatchId>,
     /// Batches that were locked when they were read: what they are due for then is not known.
     pub locked: Vec<BatchId>,
     /// Set while the queue is paused; the poll is empty then.
@@ -78,13 +80,14 @@ impl Queue {
         };
         let holds = Path::LockFolder(LockFolder::Collections);
         let [names, pause, holds] =
-            self.read_each([Read::Children(folder), Read::Data(lock.clone()), Read::Children(holds)]).await?;
+            self.read_each([Read::Children(folder.clone()), Read::Data(lock.clone()), Read::Children(holds)]).await?;
         let held_collections = holds.children().into_iter().collect();
         let paused = pause.data().map(|(data, stat)| Pause::from_found(lock, &data, &stat));
         let names = if paused.is_some() { Vec::new() } else { names.children() };
         // Names that are not batch ids are skipped.
         let batches = names.iter().filter_map(|name| name.parse().ok()).collect();
-        Ok(BatchPoll { held_collections, paused, ..self.poll_batches_of(due, batches) })
+        let has_idle = folder == Path::Batches;
+        Ok(BatchPoll { has_idle, held_collections, paused, ..self.poll_batches_of(due, batches) })
     }
 
     /// The same of known batches, without a list of all. Neither a pause nor holds are looked at.
@@ -96,10 +99,11 @@ impl Queue {
             due,
             window: Window::new(batches),
             read: Vec::new(),
+            has_idle: false,
             is_expanded: false,
             held_collections: BTreeSet::new(),
             held: Vec::new(),
-            acquired: Vec::new(),
+            past: Vec::new(),
             locked: Vec::new(),
             paused: None,
             skipped: Vec::new(),
@@ -168,6 +172,9 @@ impl BatchPoll {
                     return Ok(Some(locked));
                 }
             }
+            if self.has_idle {
+                self.leave_out_idle().await?;
+            }
             let ids = self.window.next();
             if ids.is_empty() {
                 return Ok(None);
@@ -184,6 +191,30 @@ impl BatchPoll {
         }
     }
 
+    /// Leaves batches out of the list that nothing is due for in their state: most of those that are kept have ended, and
+    /// only their states are read.
+    async fn leave_out_idle(&mut self) -> Result<(), Error> {
+        let ids: Vec<_> = self.window.waiting.iter().copied().collect();
+        let nodes: Vec<_> = ids.iter().map(|id| Path::BatchNode(*id, BatchNode::Status)).collect();
+        let reads: Vec<_> = nodes.iter().cloned().map(Read::Data).collect();
+        let mut idle = BTreeMap::<_, BatchState>::new();
+        let take = |at: usize, found: Found| {
+            let state = found.data().map(|(data, _)| check_status(&nodes[at], true, ItemStatus::decode(&data)));
+            // What is wrong with a status is said when the rest is read.
+            if let Some(Ok(state)) = state
+                && !BatchState::is_worked_on(state)
+            {
+                idle.insert(ids[at], state);
+            }
+        };
+        self.queue.read_each_alone(&reads, take).await?;
+        self.window.waiting.retain(|id| !idle.contains_key(id));
+        let past = idle.into_iter().filter(|(_, state)| !state.may_become(BatchState::Pending));
+        self.past.extend(past.map(|(id, _)| id));
+        self.has_idle = false;
+        Ok(())
+    }
+
     fn is_held(&self, batch: &Batch) -> bool {
         self.held_collections.contains(batch.submitted().value.collection.as_ref())
     }
@@ -192,7 +223,7 @@ impl BatchPoll {
     fn look_at(&mut self, batch: Batch) {
         use BatchState as S;
         if batch.is_acquired() {
-            self.acquired.push(batch.id);
+            self.past.push(batch.id);
         }
         if batch.lock().is_some() {
             return self.locked.push(batch.id);

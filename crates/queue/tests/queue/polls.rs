@@ -3,9 +3,11 @@
 use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{BatchState, JobState};
-use queuekeeper_queue::{Due, JobPoll, SkipReason, SkippedItem};
+use queuekeeper_queue::{Due, JobPoll, Queue, SkipReason, SkippedItem};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
+use queuekeeper_testkit::server::{connect, shared};
+use queuekeeper_testkit::wire::Wire;
 
 /// What is passed over, by its path, and a word for why.
 fn reasons(skipped: &[SkippedItem]) -> Vec<(String, &'static str)> {
@@ -42,6 +44,43 @@ async fn only_what_has_none_of_its_children_is_called_unfinished() {
     for (skipped, path) in [(batches.skipped, "/batches/bid"), (requests.skipped, "/access/small/qid")] {
         let expected = [(1, "unfinished"), (2, "unloadable"), (3, "unloadable")];
         assert_eq!(reasons(&skipped), expected.map(|(number, why)| (format!("{path}{number:010}"), why)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_polls_for_batches_cost_hardly_grows_with_those_that_nothing_is_due_for() {
+    let submission = ("submission", r#"{"batchID":"u"}"#);
+    let folder = ("states/batch-processing", "");
+    let world = World::new(&borrowed(&base())).await;
+    let idle = ["Completed", "Failed", "Deleted", "Held"];
+    let due = [(Due::Jobs, "Pending"), (Due::Report, "Reporting"), (Due::UpdatedReport, "UpdateReporting")];
+    let states = idle.into_iter().cycle().take(400).chain(due.map(|(_, state)| state));
+    let states: Vec<_> = (1..).zip(states).collect();
+    for some in states.chunks(100) {
+        let batches = some.iter().flat_map(|(number, state)| {
+            let status = format!(r#"{{"status":"{state}"}}"#);
+            let mut children = vec![submission, ("status", &status)];
+            if !["Pending", "Held"].contains(state) {
+                children.extend([("states", ""), folder]);
+            }
+            item(&format!("/batches/bid{number:010}"), &children)
+        });
+        world.make(&borrowed(&batches.collect::<Vec<_>>())).await;
+    }
+    let wire = Wire::start(shared().await.port()).await;
+    let queue = Queue::new(connect(&format!("{}{}", wire.connect_string(), world.chroot)).await);
+    for (number, (due, state)) in (401..).zip(due) {
+        wire.arm(None);
+        let mut poll = queue.poll_batches(due).await.unwrap();
+        let locked = poll.next(now()).await.unwrap().unwrap();
+        assert_eq!(locked.batch.id, BatchId::new(number), "{state}");
+        assert!(poll.next(now()).await.unwrap().is_none());
+        // All values of all batches are 250 requests, and the states alone are 4, where the answers are small.
+        assert!(wire.requests() < 60, "{state}: {} requests", wire.requests());
+        // One that is held may be due again, and the others may not.
+        let past: Vec<_> = poll.past.iter().map(|batch| states[batch.number() as usize - 1].1).collect();
+        assert!(idle.iter().all(|state| past.contains(state) == (*state != "Held")), "{past:?}");
+        assert_eq!(poll.skipped, []);
     }
 }
 
