@@ -58,7 +58,9 @@ impl Shared {
     pub(super) async fn poll(&self, shutdown: &CancellationToken) {
         // At shutdown the writer of the audit trail stops as well, which is no error.
         let Some(is_written) = shutdown.run_until_cancelled(self.check_audit_trail()).await else { return };
-        let snapshot = match self.coordination.read().await {
+        // Nor is one waited for that does not answer.
+        let Some(read) = shutdown.run_until_cancelled(self.coordination.read()).await else { return };
+        let snapshot = match read {
             Ok(snapshot) => snapshot,
             Err(error) => {
                 tracing::debug!("cannot read the znodes below /queuekeeper: {error}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -17,6 +17,7 @@ const END_STEPS: u32 = 20;
 #[derive(Debug)]
 pub(super) struct Tasks {
     running: JoinSet<(&'static str, anyhow::Result<()>)>,
+    started: Vec<(&'static str, AbortHandle)>,
     /// Cancelled with the caller's token, or by the first task that ends.
     end: CancellationToken,
     /// How long they may take to shut down.
@@ -28,7 +29,13 @@ pub(super) struct Tasks {
 impl Tasks {
     /// Tasks that are stopped when `shutdown` is cancelled.
     pub(super) fn new(shutdown: &CancellationToken) -> Self {
-        Self { running: JoinSet::new(), end: shutdown.child_token(), limit: END_LIMIT, span: Span::none() }
+        Self {
+            running: JoinSet::new(),
+            started: Vec::new(),
+            end: shutdown.child_token(),
+            limit: END_LIMIT,
+            span: Span::none(),
+        }
     }
 
     /// Gives them more time to shut down than a server needs.
@@ -42,7 +49,8 @@ impl Tasks {
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let work = work(self.end.clone());
-        self.running.spawn(async move { (name, work.await) }.instrument(self.span.clone()));
+        let handle = self.running.spawn(async move { (name, work.await) }.instrument(self.span.clone()));
+        self.started.push((name, handle));
     }
 
     /// Has the tasks that are started from now on log within a span.
@@ -69,8 +77,10 @@ impl Tasks {
                 biased;
                 next = self.running.join_next() => next,
                 () = &mut overdue => {
+                    let late = self.started.iter().filter(|(_, handle)| !handle.is_finished()).map(|(name, _)| *name);
+                    let late = late.collect::<Vec<_>>().join(", ");
                     self.running.abort_all();
-                    return outcome.and(Err(anyhow!("a task did not end within {} ms", limit.as_millis())));
+                    return outcome.and(Err(anyhow!("{late} did not end within {} ms", limit.as_millis())));
                 }
             };
             let Some(ended) = next else { return outcome };
@@ -129,10 +139,26 @@ mod tests {
     async fn one_that_does_not_end_is_given_up_in_time() {
         let shutdown = CancellationToken::new();
         let mut tasks = Tasks::new(&shutdown);
-        tasks.spawn("deaf", |_| std::future::pending());
+        tasks.spawn("the deaf", |_| std::future::pending());
+        tasks.spawn("the other", until);
         shutdown.cancel();
         let started = tokio::time::Instant::now();
-        assert!(tasks.join().await.unwrap_err().to_string().contains("did not end"));
+        assert_eq!(tasks.join().await.unwrap_err().to_string(), "the deaf did not end within 1800 ms");
         assert!(started.elapsed() < Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn time_in_which_the_process_did_not_run_is_not_counted_against_the_tasks() {
+        let shutdown = CancellationToken::new();
+        let mut tasks = Tasks::new(&shutdown);
+        tasks.spawn("slow", |token| async move {
+            token.cancelled().await;
+            tokio::time::advance(END_LIMIT * 5).await;
+            // Its time goes on now.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(())
+        });
+        shutdown.cancel();
+        tasks.join().await.unwrap();
     }
 }

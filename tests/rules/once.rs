@@ -8,7 +8,7 @@ use queuekeeper_queue::state::JobState;
 
 use super::changes::changed;
 use super::world::{Keeper, LIMIT, World, failed_jobs, operator, resume};
-use queuekeeper_testkit::proxy::{Newcomers, Proxy};
+use queuekeeper_testkit::proxy::{Direction, Newcomers, Proxy};
 use queuekeeper_testkit::server::shared;
 use queuekeeper_testkit::wait::eventually;
 
@@ -153,6 +153,9 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     two.end().await;
 }
 
+/// When a read that failed is repeated, with some time for it to begin.
+const NEXT_READ: Duration = Duration::from_millis(1_500);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorded_is_retried() {
     let world = World::new().await;
@@ -178,4 +181,23 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     keeper.counts("executed", 1).await;
     assert!(keeper.counted("not_synced") >= 4);
     keeper.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_stopped_does_not_wait_for_a_zookeeper_that_does_not_answer() {
+    let world = World::new().await;
+    let proxy = Proxy::start(shared().await.port()).await;
+    let address = format!("{}{}", proxy.connect_string(), world.chroot);
+    let keeper = Keeper::start(&address, resume(ALL), Duration::from_mins(1)).await;
+    keeper.ready(true).await;
+    proxy.stall(Direction::Both);
+    let is_unread = async || keeper.alerts.overview(Timestamp::now()).read.is_none();
+    eventually(LIMIT, "a read of its own znodes has had its time", is_unread).await;
+    // The next one has begun by then, and would have five seconds.
+    tokio::time::sleep(NEXT_READ).await;
+    let (mut ended, mut steps) = (std::pin::pin!(keeper.end()), 0);
+    while tokio::time::timeout(Duration::from_millis(100), &mut ended).await.is_err() {
+        steps += 1;
+    }
+    assert!(steps < 20, "it took {steps} tenths of a second");
 }
