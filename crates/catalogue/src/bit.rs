@@ -61,7 +61,8 @@ pub const SUCCESS: &str = "success";
 /// The result where there was neither content nor a record: it is not logged, and ends what was wrong with the copy.
 pub const NOTHING: &str = "nothing";
 
-/// What is counted of a run beside results: what the store listed in the pages that were checked.
+/// What is counted of a run beside results: what the store listed in the pages that were checked, or had by the time of a
+/// check of its own.
 const LISTED: &str = "listed";
 
 /// The results that are not kept for good: all but failures and errors.

@@ -78,7 +78,7 @@ impl Catalogue {
 pub struct CheckedAmount {
     /// The proof policy of the store, as it is configured, such as `read 1/12`.
     pub policy: String,
-    /// How many items the store listed in the pages that were checked.
+    /// How many items the store listed in the pages that were checked, or had by the time of a check of their own.
     pub items: u64,
     /// How many bytes these have.
     pub bytes: u64,

@@ -24,12 +24,15 @@ pub struct LeftItem {
     pub errors: Vec<TaskError>,
 }
 
-/// Those of a run, behind a key.
+/// Those of a run, behind a key: without those that were not listed, and were checked and missing.
 pub(crate) const LEFT_ITEMS: &str = "SELECT bit_items.key, bit_items.bytes, tasks.state, tasks.errors
     FROM bit_items JOIN bit_runs ON bit_runs.id = bit_items.run
         LEFT JOIN tasks ON tasks.account = bit_runs.account AND tasks.space = bit_runs.space
             AND tasks.key = bit_items.key AND tasks.kind = 'BIT' AND tasks.destination = bit_runs.store
-    WHERE bit_items.run = $1 AND bit_items.key > $2 ORDER BY bit_items.key LIMIT $3";
+    WHERE bit_items.run = $1 AND bit_items.key > $2 AND (bit_items.is_listed OR NOT EXISTS (
+        SELECT 1 FROM items JOIN bit_log ON bit_log.item = items.id WHERE items.account = '' AND items.space = bit_runs.space
+            AND items.key = bit_items.key AND bit_log.store = bit_runs.store AND bit_log.run = bit_items.run))
+    ORDER BY bit_items.key LIMIT $3";
 
 impl Catalogue {
     /// The items of a run whose own checks have come to no result, those with keys above `behind` in the byte order of
@@ -51,18 +54,20 @@ pub(super) async fn begin(session: &mut Session, page: &PageEnd) -> Result<(), E
 }
 
 /// Takes the item of a task for checked in its run. One that the store listed there and does not have any more counts
-/// as gone; one that it has, and did not have yet when it listed the others, counts as listed.
+/// as gone; one that it has, and did not have yet when it listed the others, counts as listed. One that is recorded, and
+/// neither listed nor there, may be there at a later check of the run.
 pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part: &CheckedPart) -> Result<(), Error> {
     let (Some(run), Some(key), None) = (part.run, &subject.key, &part.page) else { return Ok(()) };
-    let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 RETURNING bytes, is_listed";
-    let Some(row) = session.row(sql, values![run, key]).await? else { return Ok(()) };
+    let checked = part.items.first();
+    let is_missing = checked.is_some_and(|checked| checked.is_missing);
+    let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 AND (is_listed OR NOT $3) RETURNING bytes, is_listed";
+    let Some(row) = session.row(sql, values![run, key, is_missing]).await? else { return Ok(()) };
     let (bytes, is_listed) = session.decode(row.count(0).and_then(|bytes| Ok((bytes, row.get::<bool>(1)?))))?;
     let mut of_run = Deltas::default();
-    match part.items.first() {
+    match checked {
         Some(checked) if is_listed && checked.result == NOTHING => of_run.add(NOTHING, 1, bytes),
-        Some(checked) if !is_listed && checked.result != NOTHING && !checked.is_missing => {
-            of_run.add(LISTED, 1, checked.bytes);
-        }
+        Some(checked) if !is_listed && checked.result != NOTHING => of_run.add(LISTED, 1, checked.bytes),
+        None if !is_listed && part.is_being_stored => of_run.add(LISTED, 1, bytes),
         _ => {}
     }
     if part.is_being_stored {

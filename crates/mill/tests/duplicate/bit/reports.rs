@@ -31,6 +31,14 @@ pub(super) async fn requested(world: &World, bit: &mut Bit) -> TakenTask {
     take_report(world).await
 }
 
+/// A check of one item, as whoever finds it wrong while it is copied requests it.
+fn look_at(name: &str) -> NewTask {
+    let key = Some(item(name).key);
+    let (account, space) = ("account1".to_owned(), "theses".parse().unwrap());
+    let subject = TaskSubject { kind: TaskKind::Bit, account, space, key, destination: Some(main()) };
+    NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }
+}
+
 async fn newest_run(world: &World) -> BitRun {
     world.catalogue.newest_bit_run("account1", &main(), &"theses".parse().unwrap()).await.unwrap().unwrap()
 }
@@ -151,6 +159,24 @@ on_all! {
         assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("read", 2)]));
     }
 
+    async fn what_is_put_back_once_its_check_has_missed_it_counts_as_listed(world: World) {
+        let mut bit = Bit::new(&world, "read");
+        write(&world, &["a", "late"]).await;
+        world.bare[&main()].delete(&item("late"), None).await.unwrap();
+        while bit.producer.step().await.unwrap() != Step::Checking {}
+        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        assert!(bit.process(TaskKind::Bit).await.is_some());
+        let run = newest_run(&world).await.id;
+        let checks = world.catalogue.checks_of_run(run, "failure", 0, 10).await.unwrap();
+        assert_eq!(checks.iter().map(|check| &check.key).collect::<Vec<_>>(), [&item("late").key]);
+        assert_eq!(world.catalogue.bit_items_left(run, None, 10).await.unwrap(), []);
+        world.put(&main(), false, &item("late"), "0123456789", "text/plain").await;
+        world.catalogue.put_tasks(&[look_at("late")]).await.unwrap();
+        let stored = report(&world, &mut bit).await;
+        assert_eq!((&*stored.result, stored.is_complete), ("success", Some(true)));
+        assert_eq!(parts(&file(&world, &stored.place, "coverage.tsv").await), amounts([("stored", 2), ("read", 2)]));
+    }
+
     async fn what_was_not_checked_is_no_success(world: World) {
         let mut bit = Bit::new(&world, "read");
         write(&world, &["a", "b"]).await;
@@ -181,23 +207,14 @@ on_all! {
             let decision = Decision { what, of: &[TaskState::Dead], user: "ada", reason: "it is read again" };
             assert!(world.catalogue.decide_task(letter.id, &decision).await.unwrap());
             bit.settle().await;
-            // As one does who finds it wrong while it is copied.
             for _look in 0..3 * usize::from(key(&letter.subject) == item("again").key) {
-                let again = NewTask { queue: TaskQueue::BitIntegrity, subject: letter.subject.clone(), source: None };
-                world.catalogue.put_tasks(&[again]).await.unwrap();
+                world.catalogue.put_tasks(&[look_at("again")]).await.unwrap();
                 assert_eq!(bit.settle().await, (0, 1));
             }
         }
         // The last look finds it rotten.
         world.rot("again");
-        let subject = TaskSubject {
-            kind: TaskKind::Bit,
-            account: "account1".to_owned(),
-            space: "theses".parse().unwrap(),
-            key: Some(item("again").key),
-            destination: Some(main()),
-        };
-        world.catalogue.put_tasks(&[NewTask { queue: TaskQueue::BitIntegrity, subject, source: None }]).await.unwrap();
+        world.catalogue.put_tasks(&[look_at("again")]).await.unwrap();
         let stored = report(&world, &mut bit).await;
         assert_eq!((&*stored.result, stored.is_complete), ("failure", Some(false)));
         let mut covered = amounts([("stored", 3), ("failed", 1), ("dropped", 1), ("gone", 1)]);
