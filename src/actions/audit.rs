@@ -4,6 +4,7 @@
 //! A line counts as written when it is synced to the disk. Concurrent actions share a sync: a record that arrives
 //! during one waits for the next. If a record cannot be written, its action is refused.
 //!
+//! - The fields of a line: `record`.
 //! - The files, whose paths are checked before each record: `file`, `sinks`.
 //! - Actions that the last process left without an outcome: `unfinished`.
 //! - Sums of Alertmanager calls that change nothing: `tally`.

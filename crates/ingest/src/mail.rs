@@ -1,6 +1,7 @@
 //! Mail to depositors: what it says, and whom it goes to.
 //!
-//! `compose` puts mails into the outbox; `report`, `table` and `listed` are what reports say.
+//! `compose` puts mails into the outbox, with their subjects and first sentences; `report`, `table` and `listed` are the
+//! rest of what reports say.
 
 pub(crate) mod compose;
 pub(crate) mod listed;

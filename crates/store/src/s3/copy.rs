@@ -23,7 +23,7 @@ use crate::store::{Condition, CopyControl, EntityTag, INTERRUPTED, Item, UserPro
 
 /// How large the parts of a larger copy are, in bytes, unless there would be too many, or the service copies less at
 /// once.
-const PART: u64 = 512 << 20;
+const COPIED_PART: u64 = 512 << 20;
 
 /// How many of them are copied at once.
 const AT_ONCE: usize = 4;
@@ -131,7 +131,7 @@ impl Inner {
             return self.copy_in_parts(copying, found.kept_of_parts).await;
         }
         // Neither copies parts of content without a byte, and some services hold conditions of writes alone.
-        if copying.source.properties.size <= source::PART as u64 && found.holds_for_put(copying.condition) {
+        if copying.source.properties.size <= source::UPLOADED_PART as u64 && found.holds_for_put(copying.condition) {
             return self.copy_through_memory(copying).await;
         }
         let why = "a copy on a condition: this service ignores If-None-Match or If-Match there";
@@ -219,7 +219,7 @@ impl Inner {
         let (user, kept) = (copying.user(), Some(&source.kept));
         let mut upload = Upload::begin(self, *operation, to, user, kept, checksum).await?;
         let size = source.properties.size;
-        let part = PART.min(self.largest_copy.max(1)).max(size.div_ceil(9000));
+        let part = COPIED_PART.min(self.largest_copy.max(1)).max(size.div_ceil(9000));
         let starts = (0..size).step_by(usize::try_from(part).unwrap_or(usize::MAX)).zip(1..);
         let copies = stream::iter(starts.map(|(start, number)| {
             let end = size.min(start + part);

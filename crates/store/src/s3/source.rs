@@ -9,7 +9,7 @@ use crate::s3::head::quoted;
 use crate::store::{Chunks, Condition, INTERRUPTED, Put, UserProperties};
 
 /// The smallest part, and the most content that is sent whole, in bytes.
-pub(super) const PART: usize = 8 * 1024 * 1024;
+pub(super) const UPLOADED_PART: usize = 8 * 1024 * 1024;
 
 /// Content on its way, hashed as it comes.
 pub(super) struct Source {
@@ -32,7 +32,8 @@ impl Source {
         while part.len() < most && self.has_more().await? {
             let taken = self.pending.len().min(most - part.len());
             if part.is_empty() {
-                let left = self.expected.map_or(PART as u64 / 8, |size| size.saturating_sub(self.hashers.bytes()));
+                let left =
+                    self.expected.map_or(UPLOADED_PART as u64 / 8, |size| size.saturating_sub(self.hashers.bytes()));
                 part.reserve(most.min(usize::try_from(left).unwrap_or(most)).max(taken));
             }
             self.hashers.update(&self.pending[..taken]);

@@ -15,7 +15,7 @@ use crate::s3::failure::Failure;
 use crate::s3::found::Found;
 use crate::s3::head::{Kept, md5_of_tag, tag, text};
 use crate::s3::location::Object;
-use crate::s3::source::{PART, Source, aborted, conditions, has_user, pass, requested};
+use crate::s3::source::{Source, UPLOADED_PART, aborted, conditions, has_user, pass, requested};
 use crate::store::{Condition, EntityTag, Properties, Put, UserProperties, Written};
 
 /// How many parts of one upload are on their way at once.
@@ -38,9 +38,9 @@ pub(super) fn part_bytes(size: Option<u64>, number: i32) -> usize {
     match size {
         Some(size) => {
             let needed = size.div_ceil(9000).div_ceil(MIB) * MIB;
-            PART.max(usize::try_from(needed).unwrap_or(usize::MAX))
+            UPLOADED_PART.max(usize::try_from(needed).unwrap_or(usize::MAX))
         }
-        None => PART << ((number - 1).clamp(0, MOST_PARTS - 1) / 1000),
+        None => UPLOADED_PART << ((number - 1).clamp(0, MOST_PARTS - 1) / 1000),
     }
 }
 
