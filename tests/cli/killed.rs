@@ -83,10 +83,18 @@ async fn an_interrupted_copy_ends_at_once_and_leaves_nothing() {
     let _s3 = configured(home).await;
     command(home, "store put /dev/null main/space/other --create-space").await.is(0, &[]);
     // Some seconds of zeros, which take no room.
-    fs::File::create(home.join("objects/space/large")).unwrap().set_len(4 << 30).unwrap();
-    let child = start(home, "store cp main/space/large main/space/copy", None).await;
+    let size = 4 << 30;
+    fs::File::create(home.join("objects/space/large")).unwrap().set_len(size).unwrap();
+    let mut child = start(home, "store cp main/space/large main/space/copy", None).await;
     let pid = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     kill_process(pid, Signal::INT).unwrap();
+    let mut largest = 0;
+    while child.try_wait().unwrap().is_none() {
+        let sizes = temporary(home).into_iter().filter_map(|path| Some(fs::metadata(path).ok()?.len()));
+        largest = sizes.max().unwrap_or(0).max(largest);
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(largest < size, "it has read all of it");
     let output = spawn_blocking(|| child.wait_with_output()).await.unwrap().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(3), "{err}");

@@ -49,12 +49,15 @@ async fn a_pause_and_its_end_respond_with_the_new_state() {
         .await
     };
     // An attempt without an answer may have done it: so it is undone before the next one.
-    let done = async |what: &str, undo: &str| loop {
-        let (code, state) = post(&format!("{rules}/{what}"), MOVING).await;
-        if code != 503 {
-            break (code, state);
+    let done = async |what: &str, undo: &str| {
+        for _ in 0..10 {
+            let (code, state) = post(&format!("{rules}/{what}"), MOVING).await;
+            if code != 503 {
+                return (code, state);
+            }
+            action(undo).await;
         }
-        action(undo).await;
+        panic!("{what}: ZooKeeper is said not to answer in time, again and again");
     };
     let is_set = async || world.raw.check_stat("/queuekeeper/paused").await.unwrap().is_some();
     // Each response has the state at once, not after the next poll of our own znodes: repeat to be certain.

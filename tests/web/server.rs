@@ -3,7 +3,7 @@ use std::io::Read;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::harness::{IN_TIME, Server};
+use super::harness::{STOPPED_IN_TIME, Server};
 
 const SAFE: [&str; 6] = [
     "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
@@ -116,7 +116,7 @@ async fn it_ends_in_time_whoever_is_still_connected_and_takes_nobody_new() {
     assert_eq!(&start, b"HTTP/1.1 200 OK");
     let ports = server.ports;
     let took = server.stop().await;
-    assert!(took < IN_TIME, "{took:?}");
+    assert!(took < STOPPED_IN_TIME, "{took:?}");
     for port in ports {
         TcpStream::connect(("127.0.0.1", port)).await.unwrap_err();
     }

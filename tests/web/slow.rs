@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use super::harness::{IN_TIME, Server};
+use super::harness::{STOPPED_IN_TIME, Server};
 
 /// When the server gives up a client that does not send its head to the end.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -64,7 +64,7 @@ async fn a_thousand_idle_connections_keep_no_client_out() {
     let mut start = [0; 12];
     last.read_exact(&mut start).await.unwrap();
     assert_eq!(&start, b"HTTP/1.1 200");
-    assert!(server.stop().await < IN_TIME);
+    assert!(server.stop().await < STOPPED_IN_TIME);
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn clients_that_do_not_read_or_send_byte_by_byte_do_not_disturb_others() {
         }
     }
     assert!(took < READ_LIMIT / 2, "{took:?}");
-    assert!(server.stop().await < IN_TIME);
+    assert!(server.stop().await < STOPPED_IN_TIME);
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn bodies_that_do_not_come_keep_no_client_out() {
         ten_requests(&server).await;
     })
     .await;
-    assert!(server.stop().await < IN_TIME);
+    assert!(server.stop().await < STOPPED_IN_TIME);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Waiting for what another process or task does, with a deadline instead of a sleep for luck.
+//! Waiting for what another process or task does, with a limit instead of a sleep for luck.
 
 use std::time::Duration;
 
@@ -7,28 +7,32 @@ use tokio::time::{Instant, sleep};
 /// How much of a limit one look uses up at most.
 const LONGEST_LOOK: Duration = Duration::from_millis(500);
 
-/// Polls `condition` until it is true.
+/// How much longer than its limit something is waited for at most, whatever the looks take.
+const MOST_LIMITS: u32 = 5;
+
+/// Polls `condition` until it is true. A look that takes longer than half a second uses up half a second of the limit:
+/// on a busy machine, what is waited for is held up as well. To measure how long something took is another thing.
 ///
 /// # Panics
-/// With `what` when it is not true within `limit`.
+/// With `what` when it is not true within `limit`, or five times that where looks take long.
 pub async fn eventually(limit: Duration, what: &str, mut condition: impl AsyncFnMut() -> bool) {
     eventually_some(limit, what, async || condition().await.then_some(())).await;
 }
 
-/// Polls `find` until it returns a value, and returns that.
+/// Polls `find` until it returns a value, and returns that; looks count as in [`eventually`].
 ///
 /// # Panics
-/// With `what` when there is nothing within `limit`.
+/// With `what` when there is nothing within `limit`, or five times that where looks take long.
 pub async fn eventually_some<T>(limit: Duration, what: &str, mut find: impl AsyncFnMut() -> Option<T>) -> T {
-    let mut left = limit;
+    let (mut left, start) = (limit, Instant::now());
     loop {
         let began = Instant::now();
         if let Some(found) = find().await {
             return found;
         }
-        assert!(!left.is_zero(), "not within {limit:?}: {what}");
+        let waited = start.elapsed();
+        assert!(!left.is_zero() && waited < limit * MOST_LIMITS, "not within {limit:?} (waited {waited:?}): {what}");
         sleep(Duration::from_millis(10)).await;
-        // A look that took long counts as a short one: on a busy machine, what is waited for was held up as well.
         left = left.saturating_sub(began.elapsed().min(LONGEST_LOOK));
     }
 }

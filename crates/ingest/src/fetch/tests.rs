@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use queuekeeper_store::{Digest, Hashers};
 use queuekeeper_testkit::origin::{Origin, OriginFault};
+use queuekeeper_testkit::process::free_port;
 use tempfile::TempDir;
 
 use super::*;
@@ -276,8 +277,7 @@ async fn what_may_pass_is_tried_again_and_then_left_to_the_daemon() {
         assert_eq!(fixture.origin.take_requests().len(), 1, "{text}");
     }
 
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{unused}/?q=secret").parse().unwrap();
+    let url = format!("http://127.0.0.1:{}/?q=secret", free_port()).parse().unwrap();
     let error = fixture.fetcher.fetch(&url, &any(), &fixture.file_root, "x", &fixture.written).await.unwrap_err();
     assert!(error.is_temporary() && !error.to_string().contains("secret"), "{error}");
 

@@ -23,6 +23,9 @@ const LIMIT: Duration = Duration::from_mins(5);
 /// How many jobs there are before the database goes.
 const BEFORE: usize = 40;
 
+/// How long the slowest of them is fetched.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// The daemons' services with all objects on an S3 server.
 async fn on_s3(world: &World, server: &S3Server) -> Arc<Services> {
     let name: StoreName = "main".parse().unwrap();
@@ -79,8 +82,10 @@ async fn a_database_that_is_away_for_a_time_holds_jobs_up_and_loses_and_doubles_
     world.services = on_catalogue(&world, &url).await;
     world.catalogue = Some(url.clone());
     let daemons = world.start_with(on_catalogue(&world, &url).await, SESSION);
-    // Few are fetched at a time, so that most of them are still to be done also where the first are seen late.
-    world.origin.fail("/row", std::iter::repeat_n(OriginFault::Slow(Duration::from_secs(1)), BEFORE));
+    // Few are fetched at a time, so that most of them are still to be done when the first are seen; and one takes so
+    // long that not all are done where that is seen late.
+    let faults = (0..BEFORE).map(|row| OriginFault::Slow(if row == 0 { LONGEST } else { Duration::from_secs(1) }));
+    world.origin.fail("/row", faults);
     let before = world.deposit_rows("before", BEFORE).await;
     eventually(LIMIT, "some of the first are completed", async || {
         world.children("/jobs/states/completed").await.len() > 5

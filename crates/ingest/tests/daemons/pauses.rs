@@ -93,8 +93,8 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
         batches.push(world.deposit(file.clone()).await.0);
     }
     world.queue.hold_collection("demo", "tester", "a test", Timestamp::now()).await.unwrap();
-    let daemons = world.start();
-    eventually(SOON, "all jobs and batches are held", async || {
+    let (daemons, began) = (world.start(), Instant::now());
+    eventually(LIMIT, "all jobs and batches are held", async || {
         for batch in &batches {
             if world.queue.load_batch(*batch).await.unwrap().check_loadable().unwrap() != BatchState::Held {
                 return false;
@@ -103,5 +103,6 @@ async fn a_pause_stops_new_work_until_it_ends_and_a_hold_takes_all_that_is_pendi
         world.count("held").await == JOBS && world.count("pending").await == 0
     })
     .await;
+    assert!(began.elapsed() < 2 * SOON, "{:?}", began.elapsed());
     daemons.stop().await;
 }

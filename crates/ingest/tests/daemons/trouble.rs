@@ -55,17 +55,14 @@ impl World {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_waits_out_an_origin_that_is_away_and_fails_at_once_where_it_never_succeeds() {
-    let mut settings = quick();
-    // Long enough for its wait to be seen on a busy machine.
-    settings.retry_first = Duration::from_secs(5);
-    settings.retry_most = settings.retry_first;
-    let world = World::with(settings).await;
+    let world = World::with(quick()).await;
     let daemons = world.start();
     let say = |path: &str, size: u64| json!({"type": "file", "filename": "a.txt", "payload_url": world.origin.url(path), "size": size.to_string()});
 
     // Its lock and its worker are given back, and why it waits is written down.
     world.origin.serve("/a", "content");
-    world.origin.fail("/a", [OriginFault::Status(503, None), OriginFault::Status(503, None)]);
+    // The first wait is long enough to be seen on a busy machine.
+    world.origin.fail("/a", [OriginFault::Status(503, Some("15")), OriginFault::Status(503, None)]);
     let (batch, _) = world.deposit(say("/a", 7)).await;
     let (_, retry) = world.waiting_in(batch, JobState::Downloading).await;
     assert!(retry.why.contains(&world.origin.url("/a")) && retry.why.contains("503"), "{retry:?}");

@@ -38,7 +38,7 @@ use super::remote::{Remote, Servers};
 pub(super) const WAIT_LIMIT: Duration = Duration::from_mins(5);
 
 /// How long the sessions of daemons last where none is to end: a busy machine does not keep one silent for so long.
-pub(super) const SESSION: Duration = Duration::from_secs(30);
+pub(super) const SESSION: Duration = Duration::from_mins(1);
 
 pub(super) struct World {
     pub(super) server: Arc<PrivateServer>,

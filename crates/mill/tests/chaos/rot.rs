@@ -57,7 +57,7 @@ async fn check_all(place: &Deployment, processes: &mut Processes, operator: &mut
     let mut mill = world::mill(place, "operator", 0).await.unwrap();
     mill.settings.bit = Some(BitSettings::default());
     operator.end_lead_of("bit");
-    let deadline = Instant::now() + LIMIT;
+    let mut deadline = Instant::now() + LIMIT;
     loop {
         match mill.check_once(&CancellationToken::new()).await {
             Ok(Step::Idle) => break,
@@ -67,8 +67,9 @@ async fn check_all(place: &Deployment, processes: &mut Processes, operator: &mut
                 }
                 operator.hurry(&processes.names()).await;
                 sleep(PEACE.mul_f64(rng.random_range(0.0..0.5))).await;
+                deadline = Instant::now() + LIMIT;
             }
-            // A store or the database did not answer in time.
+            // A store or the database did not answer in time, which is not to be so again and again.
             Ok(Step::Stuck(_)) | Err(_) if Instant::now() < deadline => sleep(PEACE).await,
             other => panic!("{other:?}"),
         }

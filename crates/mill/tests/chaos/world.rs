@@ -37,9 +37,10 @@ pub(super) const SPACE: &str = "account1.theses";
 /// The key of what is in both copies, and was never in the source.
 pub(super) const FOREIGN: &str = "foreign";
 
-/// A lease is short enough that what a killed process left is resolved while the test runs, and longer than a request of
-/// these stores takes on a busy machine. Whoever waits for such a change waits to the end of its lease.
-const TIMING: Timing = Timing { lease: Duration::from_secs(10), wait_limit: Duration::from_secs(20) };
+/// A lease is short enough that what a killed process left is resolved while the test runs: whoever waits for such a
+/// change waits to the end of its lease. Of a lease, two thirds are left when content is about to appear: longer than a
+/// process or a server stands still on a busy machine.
+const TIMING: Timing = Timing { lease: Duration::from_secs(20), wait_limit: Duration::from_secs(40) };
 
 /// Where a process finds everything.
 #[derive(Clone, Debug)]

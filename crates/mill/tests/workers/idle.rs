@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -24,8 +24,17 @@ const SHOWN_AFTER: Duration = Duration::from_secs(12);
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// How long the copy of what the mill hears of takes at most: its next look by itself comes half a minute later.
+/// How long after its start a mill looks by itself again, at the earliest.
+const OWN_LOOK: Duration = Duration::from_mins(1);
+
+/// How long the copy of what the mill hears of takes at most.
 const AT_ONCE: Duration = Duration::from_secs(20);
+
+/// How long anything may take.
+const LIMIT: Duration = Duration::from_mins(3);
+
+/// How many mills a busy machine may hold up before they can be judged.
+const TRIALS: usize = 3;
 
 /// How many transactions there were in a database, by a look from another one.
 fn transactions(server: &Postgres) -> i64 {
@@ -33,8 +42,8 @@ fn transactions(server: &Postgres) -> i64 {
     server.query("postgres", sql).trim().parse().unwrap()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_another_process_stores() {
+/// Judges a mill by what it does before it looks by itself; the answer is whether there was time enough for that.
+async fn is_judged() -> bool {
     let (server, directory) = (Postgres::start(), tempfile::tempdir().unwrap());
     let url = server.create("mill");
     let (main, replica): (StoreName, StoreName) = ("main".parse().unwrap(), "replica".parse().unwrap());
@@ -67,6 +76,7 @@ async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_
         mail: ReportMail::default(),
     };
     let stop = CancellationToken::new();
+    let started = Instant::now();
     let running = tokio::spawn(mill.run(stop.clone()));
     // Another process, with connections of its own.
     let other = Catalogue::open(&url).await.unwrap();
@@ -75,23 +85,38 @@ async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_
     let audited = Audited::new(bare, &capabilities, Arc::new(other.clone()), "ada");
     let space = "theses".parse().unwrap();
     audited.create_space(&space).await.unwrap();
+    // How long after the start of the mill an item is stored, and copied.
     let store = async |key: &str| {
         let item = Item::new(space.clone(), key.parse().unwrap());
         audited.put(&item, stream::iter([Ok(Bytes::from_static(b"text"))]).boxed(), Put::default()).await.unwrap();
-        let began = std::time::Instant::now();
+        let stored = started.elapsed();
         let is_there = async || copy.head(&item).await.ok().flatten().is_some();
-        eventually(Duration::from_mins(1), "it is copied", is_there).await;
-        began.elapsed()
+        eventually(LIMIT, "it is copied", is_there).await;
+        (stored, started.elapsed())
     };
     store("first").await;
     tokio::time::sleep(SHOWN_AFTER).await;
     let before = transactions(&server);
     tokio::time::sleep(IDLE).await;
     let after = transactions(&server);
-    // The first minute, after which policies and the loop are looked at again, is not over.
-    assert_eq!(after - before, 0);
-    let took = store("second").await;
-    assert!(took < AT_ONCE, "{took:?}");
+    let mut is_judged = started.elapsed() < OWN_LOOK;
+    assert!(after == before || !is_judged, "{} transactions", after - before);
+    if is_judged {
+        let (stored, copied) = store("second").await;
+        is_judged = stored + AT_ONCE < OWN_LOOK;
+        assert!(copied < OWN_LOOK || !is_judged, "stored after {stored:?}, copied after {copied:?}");
+    }
     stop.cancel();
     running.await.unwrap();
+    is_judged
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_mill_without_work_asks_nothing_of_the_server_and_copies_at_once_what_another_process_stores() {
+    for _ in 0..TRIALS {
+        if Box::pin(is_judged()).await {
+            return;
+        }
+    }
+    panic!("{TRIALS} mills took too long to be judged: the machine is too busy, or they hear of nothing");
 }

@@ -11,6 +11,7 @@ use queuekeeper_zookeeper::{Auth, Config, ConnectError, PrivateServer, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
+use queuekeeper_testkit::process::free_port;
 use queuekeeper_testkit::proxy::{Newcomers, Proxy};
 use queuekeeper_testkit::tree::read_tree;
 use queuekeeper_testkit::wait::eventually_some;
@@ -132,7 +133,7 @@ async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not()
     // A server that does not allow it, and one that is not there, report nothing; the others are queried all the same.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let refusing = listener.local_addr().unwrap();
-    let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let gone = format!("127.0.0.1:{}", free_port());
     tokio::spawn(async move {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
@@ -147,7 +148,7 @@ async fn a_session_is_found_at_the_address_of_its_client_or_it_is_said_why_not()
     });
     let several = config(&format!("{},{refusing},{gone}", server.connect_string()));
     let refused = NoConnections::Unanswered(Symptom::Refused);
-    let expected = [(refusing.to_string(), NoConnections::NotAllowed), (gone.to_string(), refused)];
+    let expected = [(refusing.to_string(), NoConnections::NotAllowed), (gone, refused)];
     let is_said = async || {
         let found = several.connections().await;
         let why: Vec<_> = found.failures.into_iter().map(|(host, why)| (host.to_string(), why)).collect();

@@ -16,7 +16,10 @@ use queuekeeper_testkit::wire::{Cut, Point, Wire};
 pub(super) const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a call waits for each answer where none can come. Answers that do come may take longer on a busy machine.
-const NO_ANSWER: Duration = Duration::from_secs(4);
+const NO_ANSWER: Duration = Duration::from_secs(12);
+
+/// How often what is to be cut is done again at most, where an answer came too late before the cut.
+pub(super) const ATTEMPTS: u32 = 5;
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +197,7 @@ impl Setting {
     ) -> Result<T, Error> {
         let queue = self.impatient();
         self.wire.arm(Some((point, Cut::Long)));
-        loop {
+        for _ in 0..ATTEMPTS {
             let came = work(&queue).await;
             if self.wire.was_cut() {
                 self.wire.restore();
@@ -202,5 +205,6 @@ impl Setting {
             }
             assert!(came.is_err_and(|error| error.is_connection()), "{point:?}: it came without the cut");
         }
+        panic!("{point:?}: the connection was not cut");
     }
 }
