@@ -75,13 +75,13 @@ async fn faulty_entries_at_the_head_are_passed_over_and_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_batches_and_requests_at_the_head_are_passed_over_and_reported() {
     let mut nodes = base();
-    let held = r#"{"status":"Held","message":""}"#;
+    let reporting = r#"{"status":"Reporting","message":""}"#;
     let pending = r#"{"status":"Pending","message":""}"#;
     for (path, data) in [
         ("/batches/bid0000000001", ""),
         ("/batches/bid0000000002", ""),
         ("/batches/bid0000000002/submission", "{}"),
-        ("/batches/bid0000000002/status", held),
+        ("/batches/bid0000000002/status", reporting),
         ("/batches/bid0000000003", ""),
         ("/batches/bid0000000003/submission", "not json"),
         ("/batches/bid0000000003/status", pending),
