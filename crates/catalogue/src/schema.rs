@@ -35,6 +35,7 @@ const SCRIPTS: &[&str] = &[
     include_str!("schema/0018.sql"),
     include_str!("schema/0019.sql"),
     include_str!("schema/0020.sql"),
+    include_str!("schema/0021.sql"),
 ];
 
 /// The version that this program writes.

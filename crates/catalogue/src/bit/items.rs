@@ -29,9 +29,7 @@ pub(crate) const LEFT_ITEMS: &str = "SELECT bit_items.key, bit_items.bytes, task
     FROM bit_items JOIN bit_runs ON bit_runs.id = bit_items.run
         LEFT JOIN tasks ON tasks.account = bit_runs.account AND tasks.space = bit_runs.space
             AND tasks.key = bit_items.key AND tasks.kind = 'BIT' AND tasks.destination = bit_runs.store
-    WHERE bit_items.run = $1 AND bit_items.key > $2 AND (bit_items.is_listed OR NOT EXISTS (
-        SELECT 1 FROM items JOIN bit_log ON bit_log.item = items.id WHERE items.account = '' AND items.space = bit_runs.space
-            AND items.key = bit_items.key AND bit_log.store = bit_runs.store AND bit_log.run = bit_items.run))
+    WHERE bit_items.run = $1 AND bit_items.key > $2 AND NOT bit_items.is_missing
     ORDER BY bit_items.key LIMIT $3";
 
 impl Catalogue {
@@ -60,8 +58,12 @@ pub(crate) async fn end_item(session: &mut Session, subject: &TaskSubject, part:
     let (Some(run), Some(key), None) = (part.run, &subject.key, &part.page) else { return Ok(()) };
     let checked = part.items.first();
     let is_missing = checked.is_some_and(|checked| checked.is_missing);
-    let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 AND (is_listed OR NOT $3) RETURNING bytes, is_listed";
-    let Some(row) = session.row(sql, values![run, key, is_missing]).await? else { return Ok(()) };
+    let of_missing = "UPDATE bit_items SET is_missing = TRUE WHERE run = $1 AND key = $2 AND NOT is_listed";
+    if is_missing && session.run(of_missing, values![run, key]).await? > 0 {
+        return Ok(());
+    }
+    let sql = "DELETE FROM bit_items WHERE run = $1 AND key = $2 RETURNING bytes, is_listed";
+    let Some(row) = session.row(sql, values![run, key]).await? else { return Ok(()) };
     let (bytes, is_listed) = session.decode(row.count(0).and_then(|bytes| Ok((bytes, row.get::<bool>(1)?))))?;
     let mut of_run = Deltas::default();
     match checked {

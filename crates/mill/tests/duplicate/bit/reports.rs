@@ -165,7 +165,10 @@ on_all! {
         world.bare[&main()].delete(&item("late"), None).await.unwrap();
         while bit.producer.step().await.unwrap() != Step::Checking {}
         assert!(bit.process(TaskKind::BitPage).await.is_some());
-        assert!(bit.process(TaskKind::Bit).await.is_some());
+        // What is missing is looked for again, some time later.
+        while bit.process(TaskKind::Bit).await.is_some() {
+            world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;
+        }
         let run = newest_run(&world).await.id;
         let checks = world.catalogue.checks_of_run(run, "failure", 0, 10).await.unwrap();
         assert_eq!(checks.iter().map(|check| &check.key).collect::<Vec<_>>(), [&item("late").key]);
