@@ -129,7 +129,15 @@ impl Workers {
             }
             let asked = Instant::now();
             let limit = free.available_permits().min(TENS);
-            let Some(found) = stop.run_until_cancelled(workers.take(&mut order, limit)).await else { break };
+            // What is taken is ours until its lease ends, so this is not given up halfway.
+            let too_late = async {
+                stop.cancelled().await;
+                sleep(workers.times.grace).await;
+            };
+            let found = tokio::select! {
+                found = workers.take(&mut order, limit, &stop) => found,
+                () = too_late => break,
+            };
             let taken = match found {
                 Found::Tasks(taken) => taken,
                 Found::Next(next) => {
@@ -146,6 +154,13 @@ impl Workers {
             };
             has_more = taken.len() == limit;
             wait = workers.times.shortest_wait;
+            if stop.is_cancelled() {
+                for task in taken {
+                    let Processed { outcome, follow_ups, checked } = TaskOutcome::GivenBack.into();
+                    let _closed_with_the_ender = ended.send(EndedTask { task, outcome, follow_ups, checked }).await;
+                }
+                break;
+            }
             for task in taken {
                 let Ok(permit) = Arc::clone(&free).acquire_owned().await else { continue };
                 let (workers, ended, give_back) = (Arc::clone(&workers), ended.clone(), give_back.clone());
@@ -168,13 +183,16 @@ impl Workers {
         }
     }
 
-    /// The next tasks, at most so many. Queues are looked at before anything is taken from them: most of them are
-    /// empty.
-    async fn take(&self, order: &mut TakeOrder, limit: usize) -> Found {
+    /// The next tasks, at most so many; none once this is to stop. Queues are looked at before anything is taken from
+    /// them: most of them are empty.
+    async fn take(&self, order: &mut TakeOrder, limit: usize, stop: &CancellationToken) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut first: Option<Duration> = None;
         for (queue, account) in order.next() {
+            if stop.is_cancelled() {
+                break;
+            }
             let tasks = Tasks { queue, account: &account, kinds: &kinds, limit };
             match self.take_from(&tasks).await {
                 Ok(Found::Tasks(taken)) => return Found::Tasks(taken),

@@ -146,6 +146,27 @@ async fn all_that_can_be_processed_is_done_with_what_follows_from_it_and_the_res
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whenever_they_are_stopped_no_task_stays_theirs() {
+    let (catalogue, _directory) = catalogue().await;
+    for trial in 0..40 {
+        let tasks =
+            (0..50).map(|at| task(TaskKind::Duplicate, TaskQueue::DuplicationHigh, "one", &format!("{trial}/{at}")));
+        catalogue.put_tasks(&tasks.collect::<Vec<_>>()).await.unwrap();
+        let copies = Copies::new(1000);
+        let workers = workers(&catalogue, vec![Arc::clone(&copies) as _], TIMES);
+        let stop = CancellationToken::new();
+        let run = tokio::spawn(workers.run(stop.clone()));
+        copies.wait_for(1).await;
+        // Others are being looked for, taken, or ended.
+        tokio::time::sleep(Duration::from_micros(173) * trial).await;
+        stop.cancel();
+        run.await.unwrap();
+        let left = figures(&catalogue).await;
+        assert!(left.iter().all(|of| of.taken == 0), "{trial}: {left:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_that_stops_ends_what_it_can_and_gives_back_the_rest_as_it_was() {
     let (catalogue, _directory) = catalogue().await;
     let tasks: Vec<_> =
