@@ -29,6 +29,9 @@ const TENS: usize = 10;
 /// together.
 const TOGETHER: Duration = Duration::from_millis(10);
 
+/// How much of the time of grace the catalogue has to say what was taken as the workers were stopped.
+const TAKING: Duration = Duration::from_secs(5);
+
 /// How long to wait at least for a task that is about to be visible.
 const AT_LEAST: Duration = Duration::from_millis(50);
 
@@ -118,6 +121,7 @@ impl Workers {
         let mut order = TakeOrder::new(workers.queues.clone(), workers.accounts.clone());
         let mut wait = workers.times.shortest_wait;
         let mut has_more = false;
+        let mut grace = workers.times.grace;
         while !stop.is_cancelled() {
             while running.try_join_next().is_some() {}
             // No other task acquires any: what is free now stays so.
@@ -132,12 +136,16 @@ impl Workers {
             // What is taken is ours until its lease ends, so this is not given up halfway.
             let too_late = async {
                 stop.cancelled().await;
-                sleep(workers.times.grace).await;
+                sleep(TAKING).await;
             };
             let found = tokio::select! {
-                found = workers.take(&mut order, limit, &stop) => found,
-                () = too_late => break,
+                found = workers.take(&mut order, limit, &stop) => Some(found),
+                () = too_late => None,
             };
+            if stop.is_cancelled() {
+                grace = grace.saturating_sub(asked.elapsed().min(TAKING));
+            }
+            let Some(found) = found else { break };
             let taken = match found {
                 Found::Tasks(taken) => taken,
                 Found::Next(next) => {
@@ -172,8 +180,8 @@ impl Workers {
                 });
             }
         }
-        let grace = timeout(workers.times.grace, async { while running.join_next().await.is_some() {} }).await;
-        if grace.is_err() {
+        let ended_in_time = timeout(grace, async { while running.join_next().await.is_some() {} }).await;
+        if ended_in_time.is_err() {
             give_back.cancel();
             while running.join_next().await.is_some() {}
         }
@@ -183,7 +191,7 @@ impl Workers {
         }
     }
 
-    /// The next tasks, at most so many; none once this is to stop. Queues are looked at before anything is taken from
+    /// The next tasks, at most so many; no further queue is looked at once this is to stop. Queues are looked at before anything is taken from
     /// them: most of them are empty.
     async fn take(&self, order: &mut TakeOrder, limit: usize, stop: &CancellationToken) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
