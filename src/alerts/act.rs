@@ -58,7 +58,7 @@ impl Shared {
     pub(super) async fn poll(&self, shutdown: &CancellationToken) {
         // At shutdown the writer of the audit trail stops as well, which is no error.
         let Some(is_written) = shutdown.run_until_cancelled(self.check_audit_trail()).await else { return };
-        // Nor is one waited for that does not answer.
+        // Nor is a ZooKeeper waited for that does not answer.
         let Some(read) = shutdown.run_until_cancelled(self.coordination.read()).await else { return };
         let snapshot = match read {
             Ok(snapshot) => snapshot,
@@ -82,7 +82,7 @@ impl Shared {
         let rules = self.rules.read().clone();
         self.update_metrics(&snapshot, lead.is_some(), &rules, now);
         if let Some(lead) = &lead {
-            self.remove_unused(lead, &snapshot, &rules).await;
+            self.remove_unused(lead, &snapshot, &rules, shutdown).await;
         }
         let (waits, is_paused) = (snapshot.pending.clone(), snapshot.paused.is_some());
         *self.seen.write() = Some((snapshot, Timestamp::now()));
@@ -144,9 +144,12 @@ impl Shared {
     }
 
     /// Removes the state of rules that are no longer configured and have nothing to remember.
-    async fn remove_unused(&self, lead: &Leadership, snapshot: &Snapshot, rules: &Rules) {
+    async fn remove_unused(&self, lead: &Leadership, snapshot: &Snapshot, rules: &Rules, shutdown: &CancellationToken) {
         let now = Timestamp::now();
         for (name, node) in &snapshot.rules {
+            if shutdown.is_cancelled() {
+                return;
+            }
             let is_idle = Memory::read(&node.data).is_ok_and(|memory| memory.is_idle(now));
             let is_old = later(node.changed, Duration::from_hours(24)) < now;
             if rules.get(name).is_none() && is_idle && is_old {
@@ -201,7 +204,7 @@ impl Shared {
             return false;
         }
         // The rule's state is read for each decision: the one before may have changed it.
-        let Ok(snapshot) = self.coordination.read().await else { return false };
+        let Some(Ok(snapshot)) = shutdown.run_until_cancelled(self.coordination.read()).await else { return false };
         let Some(node) = snapshot.pending(&node.name).filter(|found| found.czxid == node.czxid) else { return true };
         let Ok(decision) = Decision::read(&node.data) else { return false };
         let decision = decision.dated(now);

@@ -54,12 +54,12 @@ pub async fn serve(
         log_listening(&listeners, &own)?;
         let mut registry = metrics::registry_of_deployment(name.as_str());
         // Whatever level is logged, it is of a queue.
-        tasks.within(tracing::error_span!("queue", deployment = %name));
+        tasks.within(tracing::error_span!("queue", deployment = %name), Some(name.as_str()));
         let queue = ServedQueue::start(&own, None, &mut tasks, &mut registry)?;
         trails.push(queue.audit.clone());
         states.push(state(&front, own, queue, registry)?);
     }
-    tasks.within(tracing::Span::none());
+    tasks.within(tracing::Span::none(), None);
     if let Some(hangups) = hangups {
         let front = front.clone();
         reload_on(&mut tasks, hangups, trails, move || front.reload());

@@ -1,5 +1,6 @@
 //! The tasks of a server: all are awaited, and when one ends the others are stopped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -16,14 +17,16 @@ const END_STEPS: u32 = 20;
 /// Tasks that run and end together.
 #[derive(Debug)]
 pub(super) struct Tasks {
-    running: JoinSet<(&'static str, anyhow::Result<()>)>,
-    started: Vec<(&'static str, AbortHandle)>,
+    running: JoinSet<(Arc<str>, anyhow::Result<()>)>,
+    started: Vec<(Arc<str>, AbortHandle)>,
     /// Cancelled with the caller's token, or by the first task that ends.
     end: CancellationToken,
     /// How long they may take to shut down.
     limit: Duration,
     /// What tasks that are started from now on log within.
     span: Span,
+    /// What follows on their names.
+    of: String,
 }
 
 impl Tasks {
@@ -35,6 +38,7 @@ impl Tasks {
             end: shutdown.child_token(),
             limit: END_LIMIT,
             span: Span::none(),
+            of: String::new(),
         }
     }
 
@@ -48,14 +52,15 @@ impl Tasks {
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        let work = work(self.end.clone());
-        let handle = self.running.spawn(async move { (name, work.await) }.instrument(self.span.clone()));
+        let (work, name) = (work(self.end.clone()), Arc::<str>::from(format!("{name}{}", self.of)));
+        let named = Arc::clone(&name);
+        let handle = self.running.spawn(async move { (named, work.await) }.instrument(self.span.clone()));
         self.started.push((name, handle));
     }
 
-    /// Has the tasks that are started from now on log within a span.
-    pub(super) fn within(&mut self, span: Span) {
-        self.span = span;
+    /// Has the tasks that are started from now on log within a span, as those of a deployment if it is given.
+    pub(super) fn within(&mut self, span: Span, deployment: Option<&str>) {
+        (self.span, self.of) = (span, deployment.map(|name| format!(" of {name}")).unwrap_or_default());
     }
 
     /// Waits for all of them. The first that ends early stops the others.
@@ -72,13 +77,19 @@ impl Tasks {
                 tokio::time::sleep(limit / END_STEPS).await;
             }
         });
+        let mut is_overdue = false;
         loop {
             let next = tokio::select! {
                 biased;
                 next = self.running.join_next() => next,
-                () = &mut overdue => {
-                    let late = self.started.iter().filter(|(_, handle)| !handle.is_finished()).map(|(name, _)| *name);
+                () = &mut overdue, if !is_overdue => {
+                    is_overdue = true;
+                    let late = self.started.iter().filter(|(_, handle)| !handle.is_finished()).map(|(name, _)| &**name);
                     let late = late.collect::<Vec<_>>().join(", ");
+                    if late.is_empty() {
+                        // The last of them has ended just now.
+                        continue;
+                    }
                     self.running.abort_all();
                     return outcome.and(Err(anyhow!("{late} did not end within {} ms", limit.as_millis())));
                 }
@@ -139,11 +150,12 @@ mod tests {
     async fn one_that_does_not_end_is_given_up_in_time() {
         let shutdown = CancellationToken::new();
         let mut tasks = Tasks::new(&shutdown);
-        tasks.spawn("the deaf", |_| std::future::pending());
         tasks.spawn("the other", until);
+        tasks.within(Span::none(), Some("stage"));
+        tasks.spawn("the deaf", |_| std::future::pending());
         shutdown.cancel();
         let started = tokio::time::Instant::now();
-        assert_eq!(tasks.join().await.unwrap_err().to_string(), "the deaf did not end within 1800 ms");
+        assert_eq!(tasks.join().await.unwrap_err().to_string(), "the deaf of stage did not end within 1800 ms");
         assert!(started.elapsed() < Duration::from_secs(2));
     }
 
