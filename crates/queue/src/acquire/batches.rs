@@ -207,7 +207,11 @@ impl BatchPoll {
                 idle.insert(ids[at], state);
             }
         };
-        self.queue.read_each_alone(&reads, take).await?;
+        match self.queue.read_each_alone(&reads, take).await {
+            Err(error) if error.is_connection() => return Err(error),
+            // One that cannot be read keeps none from being handed out that comes before it.
+            Ok(()) | Err(_) => {}
+        }
         self.window.waiting.retain(|id| !idle.contains_key(id));
         let past = idle.into_iter().filter(|(_, state)| !state.may_become(BatchState::Pending));
         self.past.extend(past.map(|(id, _)| id));
@@ -237,7 +241,7 @@ impl BatchPoll {
         };
         let fits = match (self.due, state) {
             (Due::Jobs, S::Pending) => !batch.is_acquired(),
-            (Due::Jobs, _) if !batch.is_acquired() && !state.is_final() => {
+            (Due::Jobs, _) if !batch.is_acquired() && state.is_worked_on() => {
                 let reason = format!("it is {state} but has no states");
                 return self.skip(batch.id, SkipReason::Contradiction(reason));
             }

@@ -5,6 +5,8 @@ use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, JobPoll, Queue, SkipReason, SkippedItem};
 
+use zookeeper_client::{Acl, AuthId, Permission};
+
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};
 use queuekeeper_testkit::server::{connect, shared};
 use queuekeeper_testkit::wire::Wire;
@@ -85,6 +87,24 @@ async fn what_polls_for_batches_cost_hardly_grows_with_those_that_nothing_is_due
         assert!(idle.iter().all(|state| past.contains(state) == (*state != "Held")), "{past:?}");
         assert_eq!(poll.skipped, []);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_cannot_be_read_keeps_none_back_that_comes_before_it() {
+    let mut nodes = base();
+    let submission = ("submission", r#"{"batchID":"u"}"#);
+    for number in 1..=20 {
+        let status = ("status", if number == 1 { r#"{"status":"Pending"}"# } else { r#"{"status":"Completed"}"# });
+        nodes.extend(item(&format!("/batches/bid{number:010}"), &[submission, status]));
+    }
+    let world = World::new(&borrowed(&nodes)).await;
+    let acl = [Acl::new(Permission::WRITE, AuthId::anyone())];
+    world.raw.set_acl("/batches/bid0000000020/status", &acl, None).await.unwrap();
+    let mut poll = world.queue.poll_batches(Due::Jobs).await.unwrap();
+    let taken = poll.next(now()).await.unwrap().map(|locked| locked.batch.id);
+    assert_eq!(taken, Some(BatchId::new(1)));
+    let error = poll.next(now()).await.unwrap_err();
+    assert!(!error.is_connection() && error.to_string().contains("bid0000000020"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
