@@ -43,7 +43,7 @@ impl Catalogue {
     }
 }
 
-/// Writes down which items of a page are checked one by one.
+/// Writes down which items of a page are checked one by one: until that is done, or the run is forgotten.
 pub(super) async fn begin(session: &mut Session, page: &PageEnd) -> Result<(), Error> {
     let values = page.alone.iter().flat_map(|item| values![page.run, &item.key, item.bytes, item.is_listed]).collect();
     let then = " ON CONFLICT DO NOTHING RETURNING run";

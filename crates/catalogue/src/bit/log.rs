@@ -158,9 +158,11 @@ async fn forget_run(session: &mut Session) -> Result<Option<u64>, Error> {
             SELECT id FROM bit_log WHERE run = $1 AND result = $2 ORDER BY id LIMIT $3)";
         forgotten += session.run(sql, values![run, result, PART]).await?;
     }
+    let items = "DELETE FROM bit_items WHERE run = $1 AND key IN (
+        SELECT key FROM bit_items WHERE run = $1 ORDER BY key LIMIT $2)";
+    forgotten += session.run(items, values![run, PART]).await?;
     if forgotten == 0 {
         session.run("DELETE FROM bit_pages WHERE run = $1", values![run]).await?;
-        session.run("DELETE FROM bit_items WHERE run = $1", values![run]).await?;
         session.run("UPDATE bit_runs SET is_forgotten = TRUE WHERE id = $1", values![run]).await?;
     }
     Ok(Some(forgotten))
