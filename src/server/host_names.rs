@@ -127,6 +127,8 @@ mod tests {
             names.known.lock().len() == 4
         };
         eventually(Duration::from_mins(1), "all but the loopback are known", are_known).await;
+        let are_over = async || names.lookups.available_permits() == MAX_LOOKUPS;
+        eventually(Duration::from_mins(1), "all lookups are over", are_over).await;
         let lookups = LOOKUPS.load(Ordering::Relaxed);
         look_up().await;
         assert_eq!(LOOKUPS.load(Ordering::Relaxed), lookups, "what is known is not looked up");

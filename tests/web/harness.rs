@@ -21,6 +21,9 @@ pub(crate) const STOPPED_IN_TIME: Duration = Duration::from_secs(5);
 /// In which steps the time of an end is counted.
 const STEP: Duration = Duration::from_millis(100);
 
+/// How many of them are waited for.
+const MOST_STEPS: u32 = 1_200;
+
 /// A server without an image, on two ports of its own.
 pub(crate) struct Server {
     pub(crate) ports: [u16; 2],
@@ -111,13 +114,13 @@ impl Server {
     pub(crate) async fn stop(self) -> Duration {
         self.shutdown.cancel();
         let mut ended = self.running;
-        for steps in 0.. {
+        for steps in 0..MOST_STEPS {
             if let Ok(ended) = tokio::time::timeout(STEP, &mut ended).await {
                 ended.unwrap().unwrap();
                 return STEP * steps;
             }
         }
-        unreachable!("it counts until it has ended")
+        panic!("it does not end")
     }
 }
 

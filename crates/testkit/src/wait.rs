@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How much of a limit one look uses up at most.
 const LONGEST_LOOK: Duration = Duration::from_millis(500);
@@ -27,11 +27,12 @@ pub async fn eventually_some<T>(limit: Duration, what: &str, mut find: impl Asyn
     let (mut left, start) = (limit, Instant::now());
     loop {
         let began = Instant::now();
-        if let Some(found) = find().await {
-            return found;
+        let longest = (limit * MOST_LIMITS).saturating_sub(start.elapsed()).max(LONGEST_LOOK);
+        match timeout(longest, find()).await {
+            Ok(Some(found)) => return found,
+            Ok(None) if !left.is_zero() => {}
+            Ok(None) | Err(_) => panic!("not within {limit:?} (waited {:?}): {what}", start.elapsed()),
         }
-        let waited = start.elapsed();
-        assert!(!left.is_zero() && waited < limit * MOST_LIMITS, "not within {limit:?} (waited {waited:?}): {what}");
         sleep(Duration::from_millis(10)).await;
         left = left.saturating_sub(began.elapsed().min(LONGEST_LOOK));
     }
