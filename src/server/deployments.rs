@@ -53,13 +53,12 @@ pub async fn serve(
         let own = of_queue(&common, &name, servers);
         log_listening(&listeners, &own)?;
         let mut registry = metrics::registry_of_deployment(name.as_str());
-        // Whatever level is logged, it is of a queue.
-        tasks.within(tracing::error_span!("queue", deployment = %name), Some(name.as_str()));
+        tasks.of(Some(name.as_str()));
         let queue = ServedQueue::start(&own, None, &mut tasks, &mut registry)?;
         trails.push(queue.audit.clone());
         states.push(state(&front, own, queue, registry)?);
     }
-    tasks.within(tracing::Span::none(), None);
+    tasks.of(None);
     if let Some(hangups) = hangups {
         let front = front.clone();
         reload_on(&mut tasks, hangups, trails, move || front.reload());

@@ -58,9 +58,11 @@ impl Tasks {
         self.started.push((name, handle));
     }
 
-    /// Has the tasks that are started from now on log within a span, as those of a deployment if it is given.
-    pub(super) fn within(&mut self, span: Span, deployment: Option<&str>) {
-        (self.span, self.of) = (span, deployment.map(|name| format!(" of {name}")).unwrap_or_default());
+    /// Has the tasks that are started from now on named, and log, as those of a deployment; as those of none for `None`.
+    pub(super) fn of(&mut self, deployment: Option<&str>) {
+        // Whatever level is logged, it is of a queue.
+        self.span = deployment.map_or_else(Span::none, |deployment| tracing::error_span!("queue", %deployment));
+        self.of = deployment.map(|name| format!(" of {name}")).unwrap_or_default();
     }
 
     /// Waits for all of them. The first that ends early stops the others.
@@ -151,7 +153,7 @@ mod tests {
         let shutdown = CancellationToken::new();
         let mut tasks = Tasks::new(&shutdown);
         tasks.spawn("the other", until);
-        tasks.within(Span::none(), Some("stage"));
+        tasks.of(Some("stage"));
         tasks.spawn("the deaf", |_| std::future::pending());
         shutdown.cancel();
         let started = tokio::time::Instant::now();

@@ -153,9 +153,6 @@ async fn a_pause_stops_everything_everywhere_at_once() {
     two.end().await;
 }
 
-/// When a read that failed is repeated, with some time for it to begin.
-const NEXT_READ: Duration = Duration::from_millis(1_500);
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorded_is_retried() {
     let world = World::new().await;
@@ -182,6 +179,9 @@ async fn a_lost_connection_repeats_nothing_and_a_decision_that_cannot_be_recorde
     assert!(keeper.counted("not_synced") >= 4);
     keeper.end().await;
 }
+
+/// When a read that failed is repeated, with some time for it to begin.
+const NEXT_READ: Duration = Duration::from_millis(1_500);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_stopped_does_not_wait_for_a_zookeeper_that_does_not_answer() {

@@ -164,8 +164,9 @@ impl Workers {
             wait = workers.times.shortest_wait;
             if stop.is_cancelled() {
                 for task in taken {
-                    let Processed { outcome, follow_ups, checked } = TaskOutcome::GivenBack.into();
-                    let _closed_with_the_ender = ended.send(EndedTask { task, outcome, follow_ups, checked }).await;
+                    let (outcome, follow_ups) = (TaskOutcome::GivenBack, Vec::new());
+                    let of_task = EndedTask { task, outcome, follow_ups, checked: None };
+                    let _closed_with_the_ender = ended.send(of_task).await;
                 }
                 break;
             }
@@ -191,8 +192,8 @@ impl Workers {
         }
     }
 
-    /// The next tasks, at most so many; no further queue is looked at once this is to stop. Queues are looked at before anything is taken from
-    /// them: most of them are empty.
+    /// The next tasks, at most so many; no further queue is looked at once this is to stop. Queues are looked at before
+    /// anything is taken from them: most of them are empty.
     async fn take(&self, order: &mut TakeOrder, limit: usize, stop: &CancellationToken) -> Found {
         let kinds: Vec<_> = self.processors.iter().map(|processor| processor.kind()).collect();
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);

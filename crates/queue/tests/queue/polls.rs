@@ -4,7 +4,6 @@ use queuekeeper_queue::id::{BatchId, JobId};
 use queuekeeper_queue::path::AccessQueue;
 use queuekeeper_queue::state::{BatchState, JobState};
 use queuekeeper_queue::{Due, JobPoll, Queue, SkipReason, SkippedItem};
-
 use zookeeper_client::{Acl, AuthId, Permission};
 
 use queuekeeper_testkit::queue::{EPHEMERAL, World, base, borrowed, job, now};

@@ -31,6 +31,14 @@ pub(super) async fn requested(world: &World, bit: &mut Bit) -> TakenTask {
     take_report(world).await
 }
 
+/// Begins a loop, of which the page is checked: one item is there, and another is recorded and not listed.
+async fn check_page_without(world: &World, bit: &mut Bit, late: &str) {
+    write(world, &["a", late]).await;
+    world.bare[&main()].delete(&item(late), None).await.unwrap();
+    while bit.producer.step().await.unwrap() != Step::Checking {}
+    assert!(bit.process(TaskKind::BitPage).await.is_some());
+}
+
 /// A check of one item, as whoever finds it wrong while it is copied requests it.
 fn look_at(name: &str) -> NewTask {
     let key = Some(item(name).key);
@@ -149,10 +157,7 @@ on_all! {
 
     async fn what_is_stored_once_others_were_listed_counts_as_they_do(world: World) {
         let mut bit = Bit::new(&world, "read");
-        write(&world, &["a", "late"]).await;
-        world.bare[&main()].delete(&item("late"), None).await.unwrap();
-        while bit.producer.step().await.unwrap() != Step::Checking {}
-        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        check_page_without(&world, &mut bit, "late").await;
         world.put(&main(), false, &item("late"), "0123456789", "text/plain").await;
         let stored = report(&world, &mut bit).await;
         assert_eq!((&*stored.result, stored.is_complete), ("success", Some(true)));
@@ -161,10 +166,7 @@ on_all! {
 
     async fn what_is_put_back_once_its_check_has_missed_it_counts_as_listed(world: World) {
         let mut bit = Bit::new(&world, "read");
-        write(&world, &["a", "late"]).await;
-        world.bare[&main()].delete(&item("late"), None).await.unwrap();
-        while bit.producer.step().await.unwrap() != Step::Checking {}
-        assert!(bit.process(TaskKind::BitPage).await.is_some());
+        check_page_without(&world, &mut bit, "late").await;
         // What is missing is looked for again, some time later.
         while bit.process(TaskKind::Bit).await.is_some() {
             world.tamper("UPDATE tasks SET visible = 0".to_owned()).await;

@@ -19,7 +19,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(20);
 const NO_ANSWER: Duration = Duration::from_secs(12);
 
 /// How often what is to be cut is done again at most, where an answer came too late before the cut.
-pub(super) const ATTEMPTS: u32 = 5;
+const ATTEMPTS: u32 = 5;
 
 /// What can be locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
